@@ -1,0 +1,99 @@
+package reason
+
+import "net/http"
+
+// The words. Their meaning stands once, in Table.
+const (
+	// The four of a refused bearer (401).
+	TokenMissing    Word = "token_missing"
+	TokenUnknown    Word = "token_unknown"
+	TokenExpired    Word = "token_expired"
+	SessionMismatch Word = "session_mismatch"
+
+	// Of a request as such.
+	RequestInvalid       Word = "request_invalid"
+	SessionRequired      Word = "session_required"
+	SessionNotFound      Word = "session_not_found"
+	VersionUnsupported   Word = "version_unsupported"
+	MethodNotAllowed     Word = "method_not_allowed"
+	MediaTypeUnsupported Word = "media_type_unsupported"
+	TooLarge             Word = "too_large"
+	HostNotAllowed       Word = "host_not_allowed"
+	OriginNotAllowed     Word = "origin_not_allowed"
+	RateLimited          Word = "rate_limited"
+	Unavailable          Word = "unavailable"
+	Internal             Word = "internal"
+
+	// Of what was asked for.
+	InputInvalid     Word = "input_invalid"
+	NotFoundWord     Word = "not_found"
+	NameTaken        Word = "name_taken"
+	Forbidden        Word = "forbidden"
+	SignInFailed     Word = "sign_in_failed"
+	LinkNotValid     Word = "link_not_valid"
+	ToolNotFound     Word = "tool_not_found"
+	ToolFailed       Word = "tool_failed"
+	ResultNotFound   Word = "result_not_found"
+	ConnectionAbsent Word = "connection_not_found"
+	Timeout          Word = "timeout"
+	Cancelled        Word = "cancelled"
+
+	// Of the way out.
+	HostNotPublic       Word = "host_not_public"
+	HostNotInSet        Word = "host_not_in_set"
+	UpstreamUnavailable Word = "upstream_unavailable"
+)
+
+// An Entry is one row of the table.
+type Entry struct {
+	Word   Word
+	Status int    // HTTP status where the refusal is the whole answer
+	When   string // when it is given
+	Next   string // what the reader does about it
+}
+
+// Table is every word Graft refuses with, in the order of the documentation.
+var Table = []Entry{
+	{TokenMissing, http.StatusUnauthorized, "No bearer header arrived.", "Send `Authorization: Bearer <token>`."},
+	{TokenUnknown, http.StatusUnauthorized, "The token resolves to no agent, or its agent, member or organisation was revoked. The two are not told apart.", "Make a new token in the console, or sign in again."},
+	{TokenExpired, http.StatusUnauthorized, "An OAuth access token ran out.", "Use the refresh token."},
+	{SessionMismatch, http.StatusUnauthorized, "The session id was opened by another agent's token. That session stays alive.", "Open a session of your own with `initialize`."},
+
+	{RequestInvalid, http.StatusBadRequest, "The request is not a JSON-RPC message that this endpoint takes.", "Read the message: it names the part."},
+	{SessionRequired, http.StatusBadRequest, "A request other than `initialize` came without `Mcp-Session-Id`.", "Call `initialize` and send the id that it answers with."},
+	{SessionNotFound, http.StatusNotFound, "The session id is not one of ours, has ended, or is older than 30 days.", "Call `initialize` again."},
+	{VersionUnsupported, http.StatusBadRequest, "`MCP-Protocol-Version` names a version that is not spoken here.", "Use one of the versions listed in the message."},
+	{MethodNotAllowed, http.StatusMethodNotAllowed, "The HTTP method is not served on this path.", "Use one that `Allow` lists."},
+	{MediaTypeUnsupported, http.StatusUnsupportedMediaType, "The body is not `application/json`, or is compressed.", "Send plain `application/json`."},
+	{TooLarge, http.StatusRequestEntityTooLarge, "The body is larger than 4 MiB.", "Send less at once."},
+	{HostNotAllowed, http.StatusMisdirectedRequest, "The `Host` header is not this deployment's.", "Use the address the console shows. An operator sets it with `GRAFT_ORIGIN`."},
+	{OriginNotAllowed, http.StatusForbidden, "A browser page of another origin sent the request.", "An operator may allow the origin with `GRAFT_ORIGINS_ALLOW`."},
+	{RateLimited, http.StatusTooManyRequests, "More requests than the limit.", "Wait as long as `Retry-After` says."},
+	{Unavailable, http.StatusServiceUnavailable, "The database cannot be reached.", "Try again shortly. The token is still good."},
+	{Internal, http.StatusInternalServerError, "Something went wrong on our side; its text is withheld.", "Give the operator the request id."},
+
+	{InputInvalid, http.StatusUnprocessableEntity, "An argument or a field is missing or wrong.", "`problems` or `field` names it."},
+	{NotFoundWord, http.StatusNotFound, "It does not exist, or it belongs to someone else.", "Check the id."},
+	{NameTaken, http.StatusConflict, "A live one of that name exists, without regard to case.", "Choose another name."},
+	{Forbidden, http.StatusForbidden, "Your role does not allow it.", "Ask an admin or an owner of the organisation."},
+	{SignInFailed, http.StatusUnauthorized, "Email and password do not fit together.", "Try again, or use a new one-time link."},
+	{LinkNotValid, http.StatusGone, "The one-time link was used, has expired, or never existed.", "Ask an owner for a new one, or run `graft user add`."},
+	{ToolNotFound, http.StatusNotFound, "No tool of that vendor and name.", "Search with `find_tool`."},
+	{ToolFailed, http.StatusBadGateway, "The tool ran and failed.", "The error sentence is the tool's own."},
+	{ResultNotFound, http.StatusNotFound, "No stored result under that reference; they are kept for 24 hours.", "Call the tool again."},
+	{ConnectionAbsent, http.StatusNotFound, "No such connection in this organisation.", "`find_tool` lists the connections in scope."},
+	{Timeout, http.StatusGatewayTimeout, "The other side did not answer in time.", "Try again, or with less work in one call."},
+	{Cancelled, http.StatusRequestTimeout, "The caller cancelled.", "Nothing."},
+
+	{HostNotPublic, http.StatusForbidden, "The address is private, local or reserved.", "Use a public host. An operator may exempt networks with `GRAFT_EGRESS_ALLOW`."},
+	{HostNotInSet, http.StatusForbidden, "The host is not in the connection's set.", "Use a host that the connection declares."},
+	{UpstreamUnavailable, http.StatusBadGateway, "The other side could not be reached.", "Try again later; the console shows its health."},
+}
+
+var byWord = func() map[Word]Entry {
+	m := make(map[Word]Entry, len(Table))
+	for _, e := range Table {
+		m[e.Word] = e
+	}
+	return m
+}()
