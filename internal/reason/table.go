@@ -17,6 +17,7 @@ const (
 	VersionUnsupported   Word = "version_unsupported"
 	MethodNotAllowed     Word = "method_not_allowed"
 	MediaTypeUnsupported Word = "media_type_unsupported"
+	NotAcceptable        Word = "not_acceptable"
 	TooLarge             Word = "too_large"
 	HostNotAllowed       Word = "host_not_allowed"
 	OriginNotAllowed     Word = "origin_not_allowed"
@@ -65,8 +66,9 @@ var Table = []Entry{
 	{VersionUnsupported, http.StatusBadRequest, "`MCP-Protocol-Version` names a version that is not spoken here.", "Use one of the versions listed in the message."},
 	{MethodNotAllowed, http.StatusMethodNotAllowed, "The HTTP method is not served on this path.", "Use one that `Allow` lists."},
 	{MediaTypeUnsupported, http.StatusUnsupportedMediaType, "The body is not `application/json`, or is compressed.", "Send plain `application/json`."},
+	{NotAcceptable, http.StatusNotAcceptable, "`Accept` lists nothing that this path answers with.", "Accept `application/json` and `text/event-stream`."},
 	{TooLarge, http.StatusRequestEntityTooLarge, "The body is larger than 4 MiB.", "Send less at once."},
-	{HostNotAllowed, http.StatusMisdirectedRequest, "The `Host` header is not this deployment's.", "Use the address the console shows. An operator sets it with `GRAFT_ORIGIN`."},
+	{HostNotAllowed, http.StatusForbidden, "The `Host` header is not this deployment's.", "Use the address the console shows. An operator sets it with `GRAFT_ORIGIN`."},
 	{OriginNotAllowed, http.StatusForbidden, "A browser page of another origin sent the request.", "An operator may allow the origin with `GRAFT_ORIGINS_ALLOW`."},
 	{RateLimited, http.StatusTooManyRequests, "More requests than the limit.", "Wait as long as `Retry-After` says."},
 	{Unavailable, http.StatusServiceUnavailable, "The database cannot be reached.", "Try again shortly. The token is still good."},

@@ -1,0 +1,41 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/getgraft/graft/internal/store"
+)
+
+// Builtins is the source of our own tools: builtin__<name>.
+type Builtins struct{}
+
+var reshape = Tool{
+	Vendor: "builtin",
+	Name:   "reshape",
+	Title:  "Reshape",
+	Description: "Returns the JSON value given as shape, exactly as given. Used to build the value a task needs out of parts at hand, " +
+		"and to check that a connection to the gateway works. Reads nothing and changes nothing.",
+	InputSchema: jsontext.Value(`{"type":"object","properties":{"shape":{"description":"Any JSON value."}},"required":["shape"],"additionalProperties":false}`),
+	ReadOnly:    true,
+}
+
+// Tools implements Source.
+func (Builtins) Tools(context.Context, store.Caller) ([]Tool, error) { return []Tool{reshape}, nil }
+
+// Run implements Source.
+func (Builtins) Run(_ context.Context, _ store.Caller, t Tool, args jsontext.Value) (jsontext.Value, error) {
+	if t.Name != reshape.Name {
+		return nil, fmt.Errorf("no builtin %q", t.Name)
+	}
+	var in struct {
+		Shape jsontext.Value `json:"shape"`
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		return nil, fmt.Errorf("read arguments of reshape: %w", err)
+	}
+	return in.Shape, nil
+}

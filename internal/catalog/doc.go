@@ -1,0 +1,8 @@
+// Package catalog knows every tool an agent could call, whatever its source, and finds the right one for a question.
+// A source lists its tools and runs them; what may run is decided in invoke, not here.
+//
+// What must hold:
+//   - A tool's wire name is <vendor>__<name>, fits ^[a-zA-Z0-9_-]{1,64}$, and names one tool only.
+//   - Effects (read-only, destructive) are the source's statement about the tool, never a model's.
+//   - Sources never know one another.
+package catalog

@@ -1,0 +1,105 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// A Schema is a tool's input schema, compiled.
+type Schema struct {
+	raw      jsontext.Value
+	compiled *jsonschema.Schema
+}
+
+// CompileSchema compiles a JSON Schema (2020-12 unless it says otherwise) whose root is an object. It never reads
+// a file or the network: a reference that leaves the document is an error.
+func CompileSchema(raw jsontext.Value) (*Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	if root, ok := doc.(map[string]any); !ok || root["type"] != "object" {
+		return nil, errors.New("schema root must have type object")
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	const self = "graft:input"
+	if err := c.AddResource(self, doc); err != nil {
+		return nil, fmt.Errorf("add schema: %w", err)
+	}
+	compiled, err := c.Compile(self)
+	if err != nil {
+		return nil, fmt.Errorf("compile schema: %w", err)
+	}
+	return &Schema{raw: raw, compiled: compiled}, nil
+}
+
+// noLoader is why no schema makes us fetch anything.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s is outside the schema", url)
+}
+
+// A Problem is one thing wrong with the arguments of a call.
+type Problem struct {
+	Path    string `json:"path"` // JSON Pointer (RFC 6901) into the arguments; "" is the whole
+	Problem string `json:"problem"`
+}
+
+// maxProblems is how many problems one refusal lists.
+const maxProblems = 10
+
+// Check validates arguments. What does not fit is refused as input_invalid with the problems and the schema, so
+// that a model can mend its call in one try.
+func (s *Schema) Check(args jsontext.Value) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
+	if err != nil {
+		return fmt.Errorf("read arguments: %w", err)
+	}
+	var invalid *jsonschema.ValidationError
+	if err := s.compiled.Validate(doc); !errors.As(err, &invalid) {
+		return err
+	}
+	problems := leaves(invalid, nil)
+	said := make([]string, len(problems))
+	for i, p := range problems {
+		said[i] = strings.TrimSpace(p.Path + " " + p.Problem)
+	}
+	return reason.Refuse(reason.InputInvalid, "The arguments do not fit the tool's schema: %s.", strings.Join(said, "; ")).
+		With("problems", problems).
+		With("inputSchema", s.raw)
+}
+
+var english = message.NewPrinter(language.English)
+
+// leaves are the causes that have no cause of their own.
+func leaves(e *jsonschema.ValidationError, into []Problem) []Problem {
+	if len(into) == maxProblems {
+		return into
+	}
+	if len(e.Causes) == 0 {
+		return append(into, Problem{Path: pointer(e.InstanceLocation), Problem: e.ErrorKind.LocalizedString(english)})
+	}
+	for _, c := range e.Causes {
+		into = leaves(c, into)
+	}
+	return into
+}
+
+func pointer(tokens []string) string {
+	var p jsontext.Pointer
+	for _, t := range tokens {
+		p = p.AppendToken(t)
+	}
+	return string(p)
+}

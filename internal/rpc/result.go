@@ -1,0 +1,44 @@
+package rpc
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// ToolResult is the CallToolResult of a JSON value: the value as one text block, and as structuredContent beside it
+// when it is an object (MCP 2025-11-25, Tools, Structured Content).
+func ToolResult(value jsontext.Value) jsontext.Value { return toolResult(value, false) }
+
+// ToolRefusal is the CallToolResult of a call that the gateway did not run. requestID is told for an internal error
+// alone, so that the log can be searched for it.
+func ToolRefusal(r *reason.Refusal, requestID string) jsontext.Value {
+	word := "refused"
+	if r.Word == reason.Internal {
+		word = string(reason.Internal)
+	}
+	b := append([]byte(`{"error":`), quote(word)...)
+	b = append(append(b, `,"reason":`...), quote(string(r.Word))...)
+	if r.Word == reason.Internal {
+		b = append(append(b, `,"requestId":`...), quote(requestID)...)
+	}
+	b = append(append(b, `,"message":`...), quote(r.Message)...)
+	b = appendMembers(b, r.Details)
+	return toolResult(append(b, '}'), true)
+}
+
+func toolResult(value jsontext.Value, isError bool) jsontext.Value {
+	value = OneLine(value)
+	b := append(make([]byte, 0, 2*len(value)+96), `{"content":[{"type":"text","text":`...)
+	b = AppendString(b, string(value))
+	b = append(b, `}]`...)
+	if value.Kind() == '{' {
+		b = append(append(b, `,"structuredContent":`...), value...)
+	}
+	if isError {
+		b = append(b, `,"isError":true`...)
+	}
+	return append(b, '}')
+}
+
+func quote(s string) []byte { return AppendString(nil, s) }

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"regexp"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// An Agent is one connected client identity. Every token resolves to exactly one.
+type Agent struct {
+	ID            AgentID
+	Name          string
+	UserID        UserID // who made it
+	UserName      string // their name, or their e-mail while they have none
+	AdvancedTools bool
+	CreatedAt     time.Time
+	LastUsedAt    *time.Time
+	RevokedAt     *time.Time
+	RevokedBy     string  // name or e-mail; "" when the CLI did, or while live
+	TokenHint     *string // of the live static token; nil without one
+}
+
+const agentColumns = `
+	a.id, a.name, a.user_id, coalesce(nullif(u.name, ''), u.email) AS user_name, a.advanced_tools, a.created_at,
+	a.last_used_at, a.revoked_at, coalesce(nullif(r.name, ''), r.email, '') AS revoked_by, t.hint AS token_hint
+	FROM agent a
+	JOIN user_account u ON u.id = a.user_id
+	LEFT JOIN user_account r ON r.id = a.revoked_by
+	LEFT JOIN agent_token t ON t.agent_id = a.id AND t.ended_at IS NULL`
+
+// Agents lists the agents the caller may see, live ones first, the last used before the others.
+func (tx *Tx) Agents(ctx context.Context) ([]Agent, error) {
+	list, err := all[Agent](ctx, tx.tx, `SELECT `+agentColumns+`
+		ORDER BY a.revoked_at IS NOT NULL, a.last_used_at DESC NULLS LAST, a.created_at DESC, a.id`, nil)
+	if err != nil {
+		return nil, err
+	}
+	seen := list[:0]
+	for _, a := range list {
+		if tx.caller.maySee(a.UserID) {
+			seen = append(seen, a)
+		}
+	}
+	return seen, nil
+}
+
+// Agent is one agent, revoked or not.
+func (tx *Tx) Agent(ctx context.Context, id AgentID) (Agent, error) {
+	a, err := one[Agent](ctx, tx.tx, `SELECT `+agentColumns+` WHERE a.id = @id`, pgx.StrictNamedArgs{"id": id})
+	if err == nil && !tx.caller.maySee(a.UserID) {
+		return Agent{}, reason.NotFound
+	}
+	return a, err
+}
+
+// AgentByName is a live agent, whatever the case of its name.
+func (tx *Tx) AgentByName(ctx context.Context, name string) (Agent, error) {
+	a, err := one[Agent](ctx, tx.tx, `SELECT `+agentColumns+`
+		WHERE lower(a.name) = lower(@name) AND a.revoked_at IS NULL`, pgx.StrictNamedArgs{"name": name})
+	if err == nil && !tx.caller.maySee(a.UserID) {
+		return Agent{}, reason.NotFound
+	}
+	return a, err
+}
+
+var agentName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,63}$`)
+
+// CreateAgent makes an agent for user with its static token, which is returned once and kept as a hash. A name
+// that a live agent has, without case, is reason.NameTaken.
+func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent, string, error) {
+	if !tx.caller.MayMakeAgents() || !tx.caller.MayChange(user) {
+		return Agent{}, "", reason.Refuse(reason.Forbidden, "Your role cannot make agents. Ask an admin of the organisation.")
+	}
+	if !agentName.MatchString(name) {
+		return Agent{}, "", reason.Refuse(reason.InputInvalid,
+			"Use 1 to 64 letters, digits, spaces, dots, hyphens or underscores, a letter or digit first.").Field("name")
+	}
+	id := NewID[AgentKind](tx.now)
+	_, err := exec(ctx, tx.tx, `
+		INSERT INTO agent (id, user_id, name, advanced_tools, created_at)
+		VALUES (@id, @user, @name, true, @now)`,
+		pgx.StrictNamedArgs{"id": id, "user": user, "name": name, "now": tx.now})
+	if taken(err, "agent_name_key") {
+		return Agent{}, "", reason.Refuse(reason.NameTaken, "A live agent is called %q already. Choose another name.", name).Field("name")
+	}
+	if err != nil {
+		return Agent{}, "", err
+	}
+	token, err := tx.RenewAgentToken(ctx, id)
+	if err != nil {
+		return Agent{}, "", err
+	}
+	a, err := tx.Agent(ctx, id)
+	return a, token, err
+}
+
+// RenewAgentToken ends the agent's static token, if it has one, and makes a new one. It is returned once.
+func (tx *Tx) RenewAgentToken(ctx context.Context, id AgentID) (string, error) {
+	if err := tx.lockLiveAgent(ctx, id); err != nil {
+		return "", err
+	}
+	if err := tx.endAgentTokens(ctx, id); err != nil {
+		return "", err
+	}
+	token, hash := NewToken(StaticTokenPrefix)
+	_, err := exec(ctx, tx.tx, `
+		INSERT INTO agent_token (id, agent_id, hash, hint, created_at)
+		VALUES (@id, @agent, @hash, @hint, @now)`,
+		pgx.StrictNamedArgs{"id": NewID[TokenKind](tx.now), "agent": id, "hash": hash[:], "hint": hint(token), "now": tx.now})
+	return token, err
+}
+
+// RevokeAgent ends the agent and its tokens. Its row and its history stay. Revoking it again changes nothing.
+func (tx *Tx) RevokeAgent(ctx context.Context, id AgentID) error {
+	if err := tx.lockLiveAgent(ctx, id); err != nil {
+		return err
+	}
+	if err := tx.endAgentTokens(ctx, id); err != nil {
+		return err
+	}
+	_, err := exec(ctx, tx.tx, `UPDATE agent SET revoked_at = @now, revoked_by = @by WHERE id = @id`,
+		pgx.StrictNamedArgs{"id": id, "by": tx.caller.User, "now": tx.now})
+	return err
+}
+
+// lockLiveAgent holds the agent's row for this transaction, so that a renewal and a revocation of one agent go one
+// after the other. An agent the caller cannot see, or that is revoked, is reason.NotFound.
+func (tx *Tx) lockLiveAgent(ctx context.Context, id AgentID) error {
+	user, err := value[UserID](ctx, tx.tx, `SELECT user_id FROM agent WHERE id = @id AND revoked_at IS NULL FOR UPDATE`,
+		pgx.StrictNamedArgs{"id": id})
+	if err != nil {
+		return err
+	}
+	if tx.caller.MayChange(user) {
+		return nil
+	}
+	if tx.caller.maySee(user) {
+		return reason.Refuse(reason.Forbidden, "Your role reads only. Ask an admin of the organisation.")
+	}
+	return reason.NotFound
+}
+
+func (tx *Tx) endAgentTokens(ctx context.Context, id AgentID) error {
+	_, err := exec(ctx, tx.tx, `UPDATE agent_token SET ended_at = @now WHERE agent_id = @id AND ended_at IS NULL`,
+		pgx.StrictNamedArgs{"id": id, "now": tx.now})
+	return err
+}
+
+// TouchAgent moves the agent's last use forward to at.
+func (tx *Tx) TouchAgent(ctx context.Context, id AgentID, at time.Time) error {
+	_, err := exec(ctx, tx.tx, `
+		UPDATE agent SET last_used_at = @at
+		WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @at)`,
+		pgx.StrictNamedArgs{"id": id, "at": at})
+	return err
+}
+
+// AgentLives reports whether the agent is there and not revoked, and its maker still a member.
+func (tx *Tx) AgentLives(ctx context.Context, id AgentID) (bool, error) {
+	return value[bool](ctx, tx.tx, `
+		SELECT EXISTS (
+			SELECT FROM agent a JOIN member m ON m.user_id = a.user_id
+			WHERE a.id = @id AND a.revoked_at IS NULL AND m.removed_at IS NULL)`, pgx.StrictNamedArgs{"id": id})
+}

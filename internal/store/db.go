@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// DB is the database. It has no method that takes SQL.
+type DB struct {
+	pool *pgxpool.Pool
+	now  func() time.Time
+}
+
+// Config says how to reach the database.
+type Config struct {
+	// URL is a postgres:// URL or a keyword string, as pgx takes it. Required.
+	URL string
+	// MaxConns bounds the pool; 0 means 16.
+	MaxConns int32
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Open makes a pool and reaches the database once.
+func Open(ctx context.Context, c Config) (*DB, error) {
+	cfg, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("read database url: %w", err)
+	}
+	cfg.MaxConns = 16
+	if c.MaxConns > 0 {
+		cfg.MaxConns = c.MaxConns
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "5000"
+	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "10000"
+	cfg.ConnConfig.RuntimeParams["application_name"] = "graft"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("reach database: %w", err)
+	}
+	return &DB{pool: pool, now: c.Now}, nil
+}
+
+// Close waits for what is running and closes the pool.
+func (db *DB) Close() { db.pool.Close() }
+
+// Now is the clock that stored times come from, cut to what Postgres keeps.
+func (db *DB) Now() time.Time { return db.now().UTC().Truncate(time.Microsecond) }
+
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error { return unavailable(db.pool.Ping(ctx)) }
+
+// A Tx is one transaction of one Caller. Every query on tenant data is a method of it.
+type Tx struct {
+	tx     pgx.Tx
+	caller Caller
+	now    time.Time
+}
+
+// Caller is who the transaction acts for.
+func (tx *Tx) Caller() Caller { return tx.caller }
+
+// As runs fn in a transaction that sees c's organisation alone, and commits if fn returns nil. A serialization
+// failure runs fn again, so fn has no effect outside SQL. An unreachable database is reason.Unavailable.
+func (db *DB) As(ctx context.Context, c Caller, fn func(*Tx) error) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	begin := "BEGIN; SET LOCAL ROLE graft_app; SET LOCAL graft.org = '" + c.Org.hex() + "'"
+	return db.run(ctx, begin, func(tx pgx.Tx) error { return fn(&Tx{tx, c, db.Now()}) })
+}
+
+// tries bounds how often a closure runs when transactions collide.
+const tries = 4
+
+func (db *DB) run(ctx context.Context, begin string, fn func(pgx.Tx) error) error {
+	for n := 1; ; n++ {
+		err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, fn)
+		if n < tries && (code(err) == "40001" || code(err) == "40P01") {
+			continue
+		}
+		return unavailable(err)
+	}
+}
+
+// all collects every row into T by column name: a column without a field, or a field without a column, is an error.
+func all[T any](ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNamedArgs) ([]T, error) {
+	rows, err := tx.Query(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[T])
+}
+
+// one collects exactly one row; none is reason.NotFound.
+func one[T any](ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNamedArgs) (T, error) {
+	rows, err := tx.Query(ctx, sql, args)
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return v, reason.NotFound
+	}
+	return v, err
+}
+
+// value collects one row of one column; none is reason.NotFound.
+func value[T any](ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNamedArgs) (T, error) {
+	rows, err := tx.Query(ctx, sql, args)
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return v, reason.NotFound
+	}
+	return v, err
+}
+
+// exec runs sql and says how many rows it touched.
+func exec(ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNamedArgs) (int64, error) {
+	tag, err := tx.Exec(ctx, sql, args)
+	return tag.RowsAffected(), err
+}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// code is the SQLSTATE inside err, or "".
+func code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// taken reports whether err is the unique constraint of that name refusing a row.
+func taken(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
+}
+
+// unavailable marks an err that means "no database" as such, so that the edge answers 503 and never blames the
+// caller's token. A refusal and the caller's own cancellation pass through.
+func unavailable(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if r := (*reason.Refusal)(nil); errors.As(err, &r) {
+		return err
+	}
+	if !lost(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", reason.Refuse(reason.Unavailable, "The database cannot be reached. Try again shortly."), err)
+}
+
+// lost reports whether err is of the connection and not of the statement: class 08, an administrator's shutdown
+// (57P01 to 57P03), too many connections, or an error that Postgres did not send at all.
+func lost(err error) bool {
+	if c := code(err); c != "" {
+		return strings.HasPrefix(c, "08") || strings.HasPrefix(c, "57P") || c == "53300"
+	}
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || isNet(err)
+}
+
+// isNet reports whether err came from the socket.
+func isNet(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// IsAbsent reports whether err says that a row is missing or foreign.
+func IsAbsent(err error) bool { return errors.Is(err, reason.NotFound) }

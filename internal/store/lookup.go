@@ -1,0 +1,408 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// System answers the few questions that come before a tenant is known: whose token, whose session, whose address.
+// Its role reads only what these methods need, and this file is all of them.
+type System struct{ db *DB }
+
+// System is the way to those questions.
+func (db *DB) System() *System { return &System{db} }
+
+func (s *System) run(ctx context.Context, fn func(pgx.Tx) error) error {
+	return s.db.run(ctx, "BEGIN; SET LOCAL ROLE graft_system", fn)
+}
+
+// A Bearer is what a live static token resolves to.
+type Bearer struct {
+	Org   OrgID
+	User  UserID
+	Agent AgentID
+	Role  Role
+}
+
+// Bearer resolves a token's hash. Unknown, renewed, of a revoked agent and of a removed member are one answer,
+// reason.NotFound.
+func (s *System) Bearer(ctx context.Context, hash TokenHash) (b Bearer, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		b, err = one[Bearer](ctx, tx, `
+			SELECT t.org_id AS org, a.user_id AS user, a.id AS agent, m.role
+			FROM agent_token t
+			JOIN agent a ON a.org_id = t.org_id AND a.id = t.agent_id
+			JOIN member m ON m.org_id = a.org_id AND m.user_id = a.user_id
+			WHERE t.hash = @hash AND t.ended_at IS NULL AND a.revoked_at IS NULL AND m.removed_at IS NULL`,
+			pgx.StrictNamedArgs{"hash": hash[:]})
+		return err
+	})
+	return b, err
+}
+
+// A User is an account as sign-in sees it.
+type User struct {
+	ID       UserID
+	Email    string
+	Name     string
+	Password string // argon2id, PHC string form; "" while none is set
+}
+
+// UserByEmail finds an account by its folded address.
+func (s *System) UserByEmail(ctx context.Context, email string) (u User, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		u, err = one[User](ctx, tx, `SELECT id, email, name, password FROM user_account WHERE email = @email`,
+			pgx.StrictNamedArgs{"email": FoldEmail(email)})
+		return err
+	})
+	return u, err
+}
+
+// A Membership is one organisation a user belongs to.
+type Membership struct {
+	Org     OrgID
+	OrgName string
+	Role    Role
+	Email   string
+	Name    string
+}
+
+// Memberships lists a user's live memberships by the name of the organisation.
+func (s *System) Memberships(ctx context.Context, user UserID) (list []Membership, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		list, err = all[Membership](ctx, tx, `
+			SELECT m.org_id AS org, o.name AS org_name, m.role, u.email, u.name
+			FROM member m
+			JOIN organisation o ON o.id = m.org_id
+			JOIN user_account u ON u.id = m.user_id
+			WHERE m.user_id = @user AND m.removed_at IS NULL
+			ORDER BY lower(o.name)`, pgx.StrictNamedArgs{"user": user})
+		return err
+	})
+	return list, err
+}
+
+// AnyUser reports whether an account exists. While none does, welcome links work.
+func (s *System) AnyUser(ctx context.Context) (found bool, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		found, err = value[bool](ctx, tx, `SELECT EXISTS (SELECT FROM user_account)`, nil)
+		return err
+	})
+	return found, err
+}
+
+// OrganisationByName finds an organisation whatever the case of its name; "" finds the only one there is.
+func (s *System) OrganisationByName(ctx context.Context, name string) (o Organisation, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) error {
+		list, err := all[Organisation](ctx, tx, `
+			SELECT id, name, created_at FROM organisation
+			WHERE @name = '' OR lower(name) = lower(@name)
+			LIMIT 2`, pgx.StrictNamedArgs{"name": name})
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(list) == 1:
+			o = list[0]
+			return nil
+		case len(list) > 1:
+			return reason.Refuse(reason.InputInvalid, "There are several organisations. Name one.").Field("org")
+		case name == "":
+			return reason.Refuse(reason.NotFoundWord, "There is no organisation yet.").Field("org")
+		}
+		return reason.Refuse(reason.NotFoundWord, "There is no organisation called %q.", name).Field("org")
+	})
+	return o, err
+}
+
+// Enrol makes what is missing of an organisation called org, an account for email and its membership. The first
+// member of an organisation is its owner whatever role says; an existing membership keeps its role.
+func (s *System) Enrol(ctx context.Context, org, email string, role Role) (Organisation, UserID, error) {
+	if err := CheckName("org", org, 80); err != nil {
+		return Organisation{}, UserID{}, err
+	}
+	if err := CheckEmail(FoldEmail(email)); err != nil {
+		return Organisation{}, UserID{}, err
+	}
+	var o Organisation
+	var user UserID
+	err := s.run(ctx, func(tx pgx.Tx) (err error) {
+		if o, err = s.organisation(ctx, tx, org); err != nil {
+			return err
+		}
+		if user, err = s.account(ctx, tx, email, ""); err != nil {
+			return err
+		}
+		return s.join(ctx, tx, o.ID, user, role)
+	})
+	return o, user, err
+}
+
+// organisation finds or makes one by name, and holds its row so that two first members do not both become owner.
+func (s *System) organisation(ctx context.Context, tx pgx.Tx, name string) (Organisation, error) {
+	now := s.db.Now()
+	_, err := exec(ctx, tx, `
+		INSERT INTO organisation (id, name, created_at) VALUES (@id, @name, @now)
+		ON CONFLICT (lower(name)) DO NOTHING`,
+		pgx.StrictNamedArgs{"id": NewID[OrgKind](now), "name": name, "now": now})
+	if err != nil {
+		return Organisation{}, err
+	}
+	return one[Organisation](ctx, tx, `SELECT id, name, created_at FROM organisation WHERE lower(name) = lower(@name) FOR UPDATE`,
+		pgx.StrictNamedArgs{"name": name})
+}
+
+func (s *System) account(ctx context.Context, tx pgx.Tx, email, name string) (UserID, error) {
+	now, email := s.db.Now(), FoldEmail(email)
+	_, err := exec(ctx, tx, `
+		INSERT INTO user_account (id, email, name, created_at) VALUES (@id, @email, @name, @now)
+		ON CONFLICT (email) DO NOTHING`,
+		pgx.StrictNamedArgs{"id": NewID[UserKind](now), "email": email, "name": name, "now": now})
+	if err != nil {
+		return UserID{}, err
+	}
+	return value[UserID](ctx, tx, `SELECT id FROM user_account WHERE email = @email`, pgx.StrictNamedArgs{"email": email})
+}
+
+func (s *System) join(ctx context.Context, tx pgx.Tx, org OrgID, user UserID, role Role) error {
+	_, err := exec(ctx, tx, `
+		INSERT INTO member (org_id, user_id, role, created_at)
+		SELECT @org, @user, CASE WHEN EXISTS (SELECT FROM member WHERE org_id = @org) THEN @role ELSE 'owner' END, @now
+		ON CONFLICT (org_id, user_id) DO NOTHING`,
+		pgx.StrictNamedArgs{"org": org, "user": user, "role": string(role), "now": s.db.Now()})
+	return err
+}
+
+// The kinds of one-time link.
+const (
+	LinkWelcome = "welcome" // makes the first owner and organisation; works while no user exists
+	LinkSignIn  = "signin"  // signs one user in and sets a password
+)
+
+// A Link is a one-time link that still works.
+type Link struct {
+	Kind   string
+	UserID UserID // zero for a welcome link
+	Email  string
+	Name   string
+}
+
+// NewWelcomeLink makes a link for the first person. The token goes into its URL and is not kept.
+func (s *System) NewWelcomeLink(ctx context.Context) (token string, err error) {
+	return s.newLink(ctx, LinkWelcome, UserID{}, nil)
+}
+
+// NewSignInLink makes a one-time link for user that works for a time.
+func (s *System) NewSignInLink(ctx context.Context, user UserID, lives time.Duration) (token string, err error) {
+	expires := s.db.Now().Add(lives)
+	return s.newLink(ctx, LinkSignIn, user, &expires)
+}
+
+func (s *System) newLink(ctx context.Context, kind string, user UserID, expires *time.Time) (string, error) {
+	token, hash := NewToken(LinkTokenPrefix)
+	err := s.run(ctx, func(tx pgx.Tx) error {
+		_, err := exec(ctx, tx, `
+			INSERT INTO signin_link (hash, kind, user_id, created_at, expires_at)
+			VALUES (@hash, @kind, @user, @now, @expires)`,
+			pgx.StrictNamedArgs{"hash": hash[:], "kind": kind, "user": user, "now": s.db.Now(), "expires": expires})
+		return err
+	})
+	return token, err
+}
+
+// Link looks at a one-time link and uses nothing up. One that was used, has expired or never existed is
+// reason.LinkNotValid.
+func (s *System) Link(ctx context.Context, token string) (l Link, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		l, err = s.link(ctx, tx, token, "")
+		return err
+	})
+	return l, err
+}
+
+func (s *System) link(ctx context.Context, tx pgx.Tx, token, lock string) (Link, error) {
+	hash := HashToken(token)
+	l, err := one[Link](ctx, tx, `
+		SELECT l.kind, l.user_id, coalesce(u.email, '') AS email, coalesce(u.name, '') AS name
+		FROM signin_link l LEFT JOIN user_account u ON u.id = l.user_id
+		WHERE l.hash = @hash AND l.used_at IS NULL AND (l.expires_at IS NULL OR l.expires_at > @now)
+		  AND (l.kind <> 'welcome' OR NOT EXISTS (SELECT FROM user_account))`+lock,
+		pgx.StrictNamedArgs{"hash": hash[:], "now": s.db.Now()})
+	if IsAbsent(err) {
+		return Link{}, reason.Refuse(reason.LinkNotValid, "This link was used, or has expired.")
+	}
+	return l, err
+}
+
+// A Setup is what a person enters on the page of a one-time link.
+type Setup struct {
+	Name     string
+	Password string // argon2id, PHC string form
+	Email    string // of a welcome link only
+	Org      string // of a welcome link only
+}
+
+// UseLink spends a one-time link: a welcome link makes owner and organisation, a sign-in link sets the password.
+// Of two that spend one link at once, the second gets reason.LinkNotValid.
+func (s *System) UseLink(ctx context.Context, token string, in Setup) (user UserID, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) error {
+		// Two different welcome links must not make two first owners.
+		if _, err := tx.Exec(ctx, `LOCK TABLE signin_link IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		l, err := s.link(ctx, tx, token, " FOR UPDATE OF l")
+		if err != nil {
+			return err
+		}
+		user = l.UserID
+		if l.Kind == LinkWelcome {
+			if user, err = s.found(ctx, tx, in); err != nil {
+				return err
+			}
+		}
+		hash := HashToken(token)
+		if _, err := exec(ctx, tx, `UPDATE signin_link SET used_at = @now WHERE hash = @hash`,
+			pgx.StrictNamedArgs{"hash": hash[:], "now": s.db.Now()}); err != nil {
+			return err
+		}
+		// A new password ends every session that the old one began.
+		if _, err := exec(ctx, tx, `DELETE FROM web_session WHERE user_id = @user`, pgx.StrictNamedArgs{"user": user}); err != nil {
+			return err
+		}
+		_, err = exec(ctx, tx, `
+			UPDATE user_account SET password = @password, name = coalesce(nullif(@name, ''), name) WHERE id = @user`,
+			pgx.StrictNamedArgs{"user": user, "password": in.Password, "name": in.Name})
+		return err
+	})
+	return user, err
+}
+
+// found makes the first organisation and its owner.
+func (s *System) found(ctx context.Context, tx pgx.Tx, in Setup) (UserID, error) {
+	o, err := s.organisation(ctx, tx, in.Org)
+	if err != nil {
+		return UserID{}, err
+	}
+	user, err := s.account(ctx, tx, in.Email, in.Name)
+	if err != nil {
+		return UserID{}, err
+	}
+	return user, s.join(ctx, tx, o.ID, user, RoleOwner)
+}
+
+// SetPassword replaces a user's password hash by one made with newer parameters.
+func (s *System) SetPassword(ctx context.Context, user UserID, hash string) error {
+	return s.run(ctx, func(tx pgx.Tx) error {
+		_, err := exec(ctx, tx, `UPDATE user_account SET password = @hash WHERE id = @user`, pgx.StrictNamedArgs{"user": user, "hash": hash})
+		return err
+	})
+}
+
+// WebSession reads a browser session by the hash of its cookie. One that has run out is reason.NotFound.
+func (s *System) WebSession(ctx context.Context, hash TokenHash) (data []byte, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		data, err = value[[]byte](ctx, tx, `SELECT data FROM web_session WHERE hash = @hash AND expires_at > @now`,
+			pgx.StrictNamedArgs{"hash": hash[:], "now": s.db.Now()})
+		return err
+	})
+	return data, err
+}
+
+// SaveWebSession writes a browser session; user is zero before sign-in.
+func (s *System) SaveWebSession(ctx context.Context, hash TokenHash, user UserID, data []byte, expires time.Time) error {
+	return s.run(ctx, func(tx pgx.Tx) error {
+		_, err := exec(ctx, tx, `
+			INSERT INTO web_session (hash, user_id, data, expires_at) VALUES (@hash, @user, @data, @expires)
+			ON CONFLICT (hash) DO UPDATE SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at`,
+			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "data": data, "expires": expires})
+		return err
+	})
+}
+
+// DeleteWebSession ends a browser session.
+func (s *System) DeleteWebSession(ctx context.Context, hash TokenHash) error {
+	return s.run(ctx, func(tx pgx.Tx) error {
+		_, err := exec(ctx, tx, `DELETE FROM web_session WHERE hash = @hash`, pgx.StrictNamedArgs{"hash": hash[:]})
+		return err
+	})
+}
+
+// Sweep deletes browser sessions and one-time links that ran out.
+func (s *System) Sweep(ctx context.Context) error {
+	return s.run(ctx, func(tx pgx.Tx) error {
+		now := pgx.StrictNamedArgs{"now": s.db.Now()}
+		_, err1 := exec(ctx, tx, `DELETE FROM web_session WHERE expires_at <= @now`, now)
+		_, err2 := exec(ctx, tx, `DELETE FROM signin_link WHERE expires_at <= @now`, now)
+		return errors.Join(err1, err2)
+	})
+}
+
+// A SealKey is a data key of the gateway itself, wrapped by the master key.
+type SealKey struct {
+	ID        KeyID
+	Wrapped   []byte
+	CreatedAt time.Time
+}
+
+// SealKeys lists the gateway's data keys of one purpose, newest first.
+func (s *System) SealKeys(ctx context.Context, purpose string) (keys []SealKey, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		keys, err = sealKeys(ctx, tx, purpose)
+		return err
+	})
+	return keys, err
+}
+
+func sealKeys(ctx context.Context, tx pgx.Tx, purpose string) ([]SealKey, error) {
+	return all[SealKey](ctx, tx, `
+		SELECT id, wrapped, created_at FROM seal_key
+		WHERE purpose = @purpose AND org_id IS NULL
+		ORDER BY created_at DESC, id DESC`, pgx.StrictNamedArgs{"purpose": purpose})
+}
+
+// FreshSealKeys returns the keys of a purpose after making one where the newest is older than age, and dropping
+// those older than keep. wrap makes and wraps a new key for the id it is given. Of many replicas one makes it.
+func (s *System) FreshSealKeys(ctx context.Context, purpose string, age, keep time.Duration, wrap func(KeyID) ([]byte, error)) (keys []SealKey, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `LOCK TABLE seal_key IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		now := s.db.Now()
+		if _, err := exec(ctx, tx, `DELETE FROM seal_key WHERE purpose = @purpose AND org_id IS NULL AND created_at < @before`,
+			pgx.StrictNamedArgs{"purpose": purpose, "before": now.Add(-keep)}); err != nil {
+			return err
+		}
+		if keys, err = sealKeys(ctx, tx, purpose); err != nil {
+			return err
+		}
+		if len(keys) > 0 && now.Sub(keys[0].CreatedAt) < age {
+			return nil
+		}
+		id := NewID[KeyKind](now)
+		wrapped, err := wrap(id)
+		if err != nil {
+			return err
+		}
+		if _, err := exec(ctx, tx, `INSERT INTO seal_key (id, purpose, wrapped, created_at) VALUES (@id, @purpose, @wrapped, @now)`,
+			pgx.StrictNamedArgs{"id": id, "purpose": purpose, "wrapped": wrapped, "now": now}); err != nil {
+			return err
+		}
+		keys, err = sealKeys(ctx, tx, purpose)
+		return err
+	})
+	return keys, err
+}
+
+// SchemaVersion is the newest migration the database has.
+func (s *System) SchemaVersion(ctx context.Context) (v int64, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		v, err = value[int64](ctx, tx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`, nil)
+		return err
+	})
+	return v, err
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"hash/crc32"
+	"strings"
+)
+
+// Prefixes of the opaque tokens, so that a leaked one can be found and named.
+const (
+	StaticTokenPrefix = "grft_"
+	LinkTokenPrefix   = "grftl_"
+)
+
+// A TokenHash is what is stored of an opaque token: its SHA-256.
+type TokenHash [sha256.Size]byte
+
+// NewToken makes an opaque token: prefix, 32 random bytes in base64url, and a checksum of six characters that
+// tells a mistyped or cut token from an unknown one without a look-up.
+func NewToken(prefix string) (token string, hash TokenHash) {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails; see crypto/rand
+	token = prefix + base64.RawURLEncoding.EncodeToString(b[:])
+	token += checksum(token)
+	return token, HashToken(token)
+}
+
+// HashToken is the hash a token is stored under.
+func HashToken(token string) TokenHash { return sha256.Sum256([]byte(token)) }
+
+// WellFormed reports whether token has prefix, length and checksum of one that NewToken made. It says nothing
+// about whether the token is known.
+func WellFormed(prefix, token string) bool {
+	const random, sum = 43, 6
+	if len(token) != len(prefix)+random+sum || !strings.HasPrefix(token, prefix) {
+		return false
+	}
+	return checksum(token[:len(token)-sum]) == token[len(token)-sum:]
+}
+
+// hint is the last four random characters, which a page may show to recognise a token by.
+func hint(token string) string { return token[len(token)-10 : len(token)-6] }
+
+// checksum is the CRC-32 of s in base64url, six characters.
+func checksum(s string) string {
+	c := crc32.ChecksumIEEE([]byte(s))
+	return base64.RawURLEncoding.EncodeToString([]byte{byte(c >> 24), byte(c >> 16), byte(c >> 8), byte(c)})
+}

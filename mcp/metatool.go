@@ -1,0 +1,212 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/invoke"
+	"github.com/getgraft/graft/internal/rpc"
+	"github.com/getgraft/graft/internal/store"
+)
+
+// A metaTool is a fixed tool of the gateway. Its arguments fit its schema when run is called.
+type metaTool struct {
+	catalog.Tool // Vendor is empty
+	run          func(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error)
+	schema       *catalog.Schema
+}
+
+// call validates the arguments and runs the tool; what comes back is a CallToolResult.
+func (t metaTool) call(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
+	if err := t.schema.Check(args); err != nil {
+		return nil, err
+	}
+	return t.run(ctx, h, c, args)
+}
+
+// metaTools in the order they are listed in. Their descriptions state what a tool does, when it is called and what
+// its answers mean; rules of conduct live in the instructions alone, because some clients flag them here.
+var metaTools = []metaTool{
+	{run: findTool, Tool: catalog.Tool{
+		Name: "find_tool", Title: "Find a tool", ReadOnly: true,
+		Description: "Called first when a task has no fitting tool in the list. Searches every tool this agent can reach by the words of query and " +
+			"answers {tools, connections, more, note}: each tool with its vendor, name, description, inputSchema, effects and whether it is promoted; " +
+			"connections with their ids; more is how many matches were left out. A match can be run at once with run_tool, or promoted into the list.",
+		InputSchema: jsontext.Value(`{"type":"object","properties":{` +
+			`"query":{"type":"string","minLength":1,"maxLength":1000,"description":"What the tool should do, in a few words."},` +
+			`"limit":{"type":"integer","minimum":1,"maximum":20,"default":5,"description":"How many matches to return."}},` +
+			`"required":["query"],"additionalProperties":false}`),
+	}},
+	{run: runTool, Tool: catalog.Tool{
+		Name: "run_tool", Title: "Run a tool", Destructive: true,
+		Description: "Runs any tool by vendor and name as find_tool gives them, whether or not it is in the list. Called for a tool that was just " +
+			"promoted and is not in the client's list yet, or that is needed only once. Answers with the tool's own result. " +
+			"A refusal carries reason: tool_not_found for an unknown name, input_invalid with problems and inputSchema when input does not fit.",
+		InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `,` +
+			`"input":{"type":"object","description":"The tool's arguments, as its inputSchema says."}},` +
+			`"required":["vendor","name"],"additionalProperties":false}`),
+	}},
+	{run: func(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
+		return setPromoted(ctx, h, c, args, true)
+	}, Tool: catalog.Tool{
+		Name: "promote", Title: "Promote a tool",
+		Description: "Adds a tool that find_tool found to this agent's working set, so that it stands in the tool list from then on. Called when a tool " +
+			"will be needed again. Answers {tool, promoted, changed, workingSetSize}; changed is false when it was in the list already. " +
+			"A client that reads the list once per conversation reaches the tool with run_tool until then.",
+		InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `},"required":["vendor","name"],"additionalProperties":false}`),
+	}},
+	{run: func(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
+		return setPromoted(ctx, h, c, args, false)
+	}, Tool: catalog.Tool{
+		Name: "demote", Title: "Demote a tool",
+		Description: "Takes a tool out of this agent's working set, so that it leaves the tool list. Called when a promoted tool is no longer needed. " +
+			"The tool itself stays, and find_tool still finds it. Answers {tool, promoted, changed, workingSetSize}.",
+		InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `},"required":["vendor","name"],"additionalProperties":false}`),
+	}},
+}
+
+const vendorAndName = `"vendor":{"type":"string","minLength":1,"maxLength":64,"description":"The tool's vendor, as find_tool gives it."},` +
+	`"name":{"type":"string","minLength":1,"maxLength":128,"description":"The tool's name, as find_tool gives it."}`
+
+func compileMetaTools() (map[string]metaTool, error) {
+	m := make(map[string]metaTool, len(metaTools))
+	for _, t := range metaTools {
+		s, err := catalog.CompileSchema(t.InputSchema)
+		if err != nil {
+			return nil, fmt.Errorf("meta-tool %s: %w", t.Name, err)
+		}
+		t.schema = s
+		m[t.Name] = t
+	}
+	return m, nil
+}
+
+// foundTool is one match of find_tool.
+type foundTool struct {
+	Vendor      string               `json:"vendor"`
+	Name        string               `json:"name"`
+	Tool        string               `json:"tool"` // wire name
+	Source      string               `json:"source"`
+	Description string               `json:"description"`
+	Promoted    bool                 `json:"promoted"`
+	InputSchema jsontext.Value       `json:"inputSchema"`
+	Annotations mcpgo.ToolAnnotation `json:"annotations"`
+}
+
+func findTool(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
+	in := struct {
+		Query string  `json:"query"`
+		Limit float64 `json:"limit"` // 5, 5.0 and 5e0 are one integer to JSON Schema
+	}{Limit: 5}
+	if err := json.Unmarshal(args, &in); err != nil {
+		return nil, badArguments(err)
+	}
+	set, err := h.promoted(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	promoted := map[string]bool{}
+	for _, p := range set {
+		promoted[p.Tool] = true
+	}
+	all, err := h.c.Catalog.All(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	hits, err := catalog.Find(all, in.Query, promoted)
+	if err != nil {
+		return nil, err
+	}
+	limit := int(in.Limit)
+	out := struct {
+		Tools       []foundTool `json:"tools"`
+		Connections []struct{}  `json:"connections"`
+		More        int         `json:"more"`
+		Note        string      `json:"note"`
+	}{Tools: []foundTool{}, Connections: []struct{}{}, More: max(0, len(hits)-limit)}
+	for _, hit := range hits[:min(len(hits), limit)] {
+		out.Tools = append(out.Tools, foundTool{
+			Vendor: hit.Vendor, Name: hit.Name, Tool: hit.Wire(), Source: hit.Vendor, Description: hit.Description,
+			Promoted: promoted[hit.Wire()], InputSchema: hit.InputSchema, Annotations: annotations(hit.Tool),
+		})
+	}
+	out.Note = findNote(len(out.Tools), out.More)
+	return asResult(out)
+}
+
+func findNote(shown, more int) string {
+	switch {
+	case shown == 0:
+		return "No tool matches these words. Other words for the same thing may match."
+	case more > 0:
+		return fmt.Sprintf("%d more match. A narrower query, or a higher limit, shows them.", more)
+	}
+	return "These are all the matches."
+}
+
+func runTool(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
+	var in struct {
+		Vendor string         `json:"vendor"`
+		Name   string         `json:"name"`
+		Input  jsontext.Value `json:"input"`
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		return nil, badArguments(err)
+	}
+	return h.c.Invoker.Do(ctx, invoke.Call{Caller: c, Tool: in.Vendor + "__" + in.Name, Args: in.Input})
+}
+
+func setPromoted(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value, promoted bool) (jsontext.Value, error) {
+	var in struct {
+		Vendor string `json:"vendor"`
+		Name   string `json:"name"`
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		return nil, badArguments(err)
+	}
+	entry, err := h.c.Catalog.Resolve(ctx, c, in.Vendor+"__"+in.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Tool           string `json:"tool"`
+		Promoted       bool   `json:"promoted"`
+		Changed        bool   `json:"changed"`
+		WorkingSetSize int    `json:"workingSetSize"`
+	}{Tool: entry.Wire(), Promoted: promoted}
+	err = h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
+		change := tx.Demote
+		if promoted {
+			change = tx.Promote
+		}
+		if out.Changed, err = change(ctx, c.Agent, entry.Wire()); err != nil {
+			return err
+		}
+		set, err := tx.WorkingSet(ctx, c.Agent)
+		out.WorkingSetSize = len(set)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("change working set of %s: %w", c.Agent, err)
+	}
+	if out.Changed {
+		h.streams.listChanged(c.Agent)
+	}
+	return asResult(out)
+}
+
+func asResult(v any) (jsontext.Value, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("write result: %w", err)
+	}
+	return rpc.ToolResult(b), nil
+}
+
+// badArguments is of arguments that the schema let through and Go cannot hold: a fault of the schema, so ours.
+func badArguments(err error) error { return fmt.Errorf("read arguments: %w", err) }

@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/getgraft/graft/internal/store"
+)
+
+// flushEvery is how late people see that an agent was used.
+const flushEvery = time.Second
+
+// maxPending bounds what waits for one flush; beyond it sightings are dropped, never calls.
+const maxPending = 20_000
+
+// usage collects who was seen when, and writes it down in batches: one transaction an organisation a second, none
+// on the way of a call.
+type usage struct {
+	db  *store.DB
+	log *slog.Logger
+
+	mu      sync.Mutex
+	pending map[store.OrgID]*orgUsage
+	size    int
+}
+
+type orgUsage struct {
+	caller   store.Caller // any agent's of the organisation; row-level security is by organisation
+	agents   map[store.AgentID]time.Time
+	sessions map[store.SessionID]time.Time
+	opened   []store.MCPSession
+}
+
+func newUsage(db *store.DB, log *slog.Logger) *usage {
+	return &usage{db: db, log: log, pending: map[store.OrgID]*orgUsage{}}
+}
+
+// saw notes a request of a session.
+func (u *usage) saw(c store.Caller, session store.SessionID, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if o := u.of(c); o != nil {
+		o.agents[c.Agent], o.sessions[session] = at, at
+	}
+}
+
+// opened notes a session that was just opened.
+func (u *usage) opened(c store.Caller, s store.MCPSession) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if o := u.of(c); o != nil {
+		o.agents[c.Agent] = s.LastSeenAt
+		o.opened = append(o.opened, s)
+	}
+}
+
+func (u *usage) of(c store.Caller) *orgUsage {
+	if u.size++; u.size > maxPending {
+		return nil
+	}
+	o := u.pending[c.Org]
+	if o == nil {
+		o = &orgUsage{caller: c, agents: map[store.AgentID]time.Time{}, sessions: map[store.SessionID]time.Time{}}
+		u.pending[c.Org] = o
+	}
+	return o
+}
+
+// run flushes until ctx ends, and then once more.
+func (u *usage) run(ctx context.Context) {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			u.flush(last)
+			return
+		case <-tick.C:
+			u.flush(ctx)
+		}
+	}
+}
+
+func (u *usage) flush(ctx context.Context) {
+	u.mu.Lock()
+	batch := u.pending
+	u.pending, u.size = map[store.OrgID]*orgUsage{}, 0
+	u.mu.Unlock()
+	for org, o := range batch {
+		if err := u.db.As(ctx, o.caller, func(tx *store.Tx) error { return o.write(ctx, tx) }); err != nil {
+			u.log.WarnContext(ctx, "usage not written", slog.String("org", org.String()), slog.Any("err", err))
+		}
+	}
+}
+
+func (o *orgUsage) write(ctx context.Context, tx *store.Tx) error {
+	for _, s := range o.opened {
+		if err := tx.RecordSession(ctx, s); err != nil {
+			return err
+		}
+	}
+	for id, at := range o.sessions {
+		if err := tx.SeeSession(ctx, id, at); err != nil {
+			return err
+		}
+	}
+	for id, at := range o.agents {
+		if err := tx.TouchAgent(ctx, id, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printable is a client's own words about itself, cut and cleaned for a page.
+func printable(s string) string {
+	const most = 64
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most])
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+package migrations
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// Files holds the SQL, as it is embedded in the binary.
+//
+//go:embed *.sql
+var Files embed.FS
+
+// Up makes the roles where they are missing and runs the migrations that url's database lacks. Any number of
+// processes may call it at once; one works, the others wait and find nothing to do.
+func Up(ctx context.Context, url string, log *slog.Logger) error {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return fmt.Errorf("read database url: %w", err)
+	}
+	if err := ensureRoles(ctx, cfg); err != nil {
+		return fmt.Errorf("make database roles: %w", err)
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, `SET ROLE graft_owner; SET lock_timeout = '5s'`)
+		return err
+	}))
+	defer func() { _ = db.Close() }()
+	p, err := goose.NewProvider(goose.DialectPostgres, db, Files, goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	done, err := p.Up(ctx)
+	for _, r := range done {
+		log.InfoContext(ctx, "migrated", slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
+	}
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// Latest is the version of the newest file: the schema this binary needs.
+func Latest() int64 {
+	names, err := fs.Glob(Files, "*.sql")
+	if err != nil || len(names) == 0 {
+		return 0
+	}
+	number, _, _ := strings.Cut(names[len(names)-1], "_")
+	v, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// roles is safe to run again and again. Roles belong to the whole cluster, so another database's migration may
+// make them in the same moment: duplicates are passed over.
+const roles = `
+DO $$
+DECLARE r text;
+BEGIN
+  FOREACH r IN ARRAY ARRAY['graft_owner', 'graft_app', 'graft_system'] LOOP
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
+      BEGIN
+        EXECUTE format('CREATE ROLE %I NOLOGIN NOINHERIT', r);
+      EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+      END;
+    END IF;
+    IF NOT pg_has_role(current_user, r, 'MEMBER') THEN
+      EXECUTE format('GRANT %I TO CURRENT_USER', r);
+    END IF;
+  END LOOP;
+  IF NOT has_schema_privilege('graft_owner', 'public', 'CREATE') THEN
+    GRANT USAGE, CREATE ON SCHEMA public TO graft_owner;
+  END IF;
+  IF NOT has_schema_privilege('graft_app', 'public', 'USAGE') OR NOT has_schema_privilege('graft_system', 'public', 'USAGE') THEN
+    GRANT USAGE ON SCHEMA public TO graft_app, graft_system;
+  END IF;
+END $$`
+
+// roleLock is the advisory lock that serialises role making within one database: "graft" in ASCII.
+const roleLock = 0x6772616674
+
+func ensureRoles(ctx context.Context, cfg *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(roleLock)); err != nil {
+		return err
+	}
+	// Two databases of one cluster may touch the same catalogue row at once; the loser sees XX000, "tuple
+	// concurrently updated", and succeeds on a second look.
+	for try := 1; ; try++ {
+		_, err := conn.Exec(ctx, roles)
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "XX000" && try < 10 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+				continue
+			}
+		}
+		return err
+	}
+}

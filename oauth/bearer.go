@@ -1,0 +1,65 @@
+package oauth
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/store"
+)
+
+// A Verifier turns bearers into Callers.
+type Verifier struct{ db *store.DB }
+
+// NewVerifier makes a Verifier over db.
+func NewVerifier(db *store.DB) *Verifier { return &Verifier{db} }
+
+// bearer is RFC 6750 §2.1 with the scheme in any case (RFC 9110 §11.1).
+var bearer = regexp.MustCompile(`^(?i:bearer) +([A-Za-z0-9._~+/-]+=*) *$`)
+
+// Token reads the bearer token of a request. Without an Authorization header of that scheme there is none; a header
+// of that scheme whose token cannot be one, or more than one header, is a token nobody knows.
+func Token(h http.Header) (token string, err error) {
+	lines := h.Values("Authorization")
+	if len(lines) == 0 || len(lines) == 1 && !scheme.MatchString(lines[0]) {
+		return "", reason.Refuse(reason.TokenMissing, "Send the agent's token as Authorization: Bearer.")
+	}
+	if len(lines) > 1 || len(lines[0]) > maxHeader {
+		return "", unknown()
+	}
+	m := bearer.FindStringSubmatch(lines[0])
+	if m == nil {
+		return "", unknown()
+	}
+	return m[1], nil
+}
+
+var scheme = regexp.MustCompile(`^(?i:bearer)( |$)`)
+
+// maxHeader is longer than any token of ours makes the header.
+const maxHeader = 4096
+
+func unknown() error {
+	return reason.Refuse(reason.TokenUnknown, "This token belongs to no agent, or its agent was revoked. Make a new one in the console.")
+}
+
+// Verify resolves a request's bearer to its Caller. What it refuses with is token_missing or token_unknown; a
+// database that cannot be reached is unavailable.
+func (v *Verifier) Verify(ctx context.Context, h http.Header) (store.Caller, error) {
+	token, err := Token(h)
+	if err != nil {
+		return store.Caller{}, err
+	}
+	if !store.WellFormed(store.StaticTokenPrefix, token) {
+		return store.Caller{}, unknown()
+	}
+	b, err := v.db.System().Bearer(ctx, store.HashToken(token))
+	if store.IsAbsent(err) {
+		return store.Caller{}, unknown()
+	}
+	if err != nil {
+		return store.Caller{}, err
+	}
+	return store.Caller{Org: b.Org, User: b.User, Agent: b.Agent, Role: b.Role, Via: store.ViaBearer}, nil
+}
