@@ -134,6 +134,10 @@ func as(role, database string) string {
 	if err != nil {
 		return ""
 	}
+	q := u.Query() // a user named here would win
+	q.Del("user")
+	q.Del("password")
+	u.RawQuery = q.Encode()
 	u.User = url.User(role)
 	u.Path = "/" + database
 	return u.String()
@@ -198,7 +202,7 @@ func EmptyURL(t testing.TB) string {
 	return as(login, name)
 }
 
-// Superuser is url's database through the cluster's superuser, for what only it may do or must not be able to.
+// Superuser is dsn's database through the cluster's superuser, for what only it may do or must not be able to.
 func Superuser(t testing.TB, dsn string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -209,11 +213,11 @@ func Superuser(t testing.TB, dsn string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = a.User
-	return u.String()
+	a.Path = u.Path
+	return a.String()
 }
 
-// Open opens url with a small pool that closes with the test.
+// Open opens dsn with a small pool that closes with the test.
 func Open(t testing.TB, dsn string, now func() time.Time) *store.DB {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Config{URL: dsn, MaxConns: 6, Now: now})
