@@ -34,6 +34,9 @@ type Config struct {
 	Now func() time.Time
 	// KeepAlive is the pause between comments on an idle stream.
 	KeepAlive time.Duration
+	// Stop is closed when the gateway stops: streams end, so that clients reconnect to another replica, while requests
+	// under way go on.
+	Stop <-chan struct{}
 	// Address is the client's, behind whatever proxies are trusted.
 	Address func(*http.Request) string
 	// RequestID is the id of the request that ctx belongs to.

@@ -38,6 +38,8 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, c store.Caller) er
 		select {
 		case <-r.Context().Done():
 			return nil
+		case <-h.c.Stop:
+			return nil
 		case <-st.ended:
 			return nil
 		case next = <-st.out:
@@ -168,6 +170,17 @@ func (ss *streams) count() int {
 	n := 0
 	for _, list := range ss.byID {
 		n += len(list)
+	}
+	return n
+}
+
+// AgentStreams is how many GET streams of one agent are open on this replica.
+func (h *Handler) AgentStreams(id store.AgentID) int {
+	h.streams.mu.Lock()
+	defer h.streams.mu.Unlock()
+	n := 0
+	for s := range h.streams.of[id] {
+		n += len(h.streams.byID[s])
 	}
 	return n
 }

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/server"
+)
+
+// tenant is what every command on one organisation is told.
+type tenant struct {
+	server.Database
+	Org  string `help:"Organisation; needed where there are several."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// as runs fn for the organisation, as the operator.
+func (t *tenant) as(ctx context.Context, p *program, fn func(*store.Tx) error) error {
+	return p.with(ctx, t.Database, func(db *database) error {
+		o, err := db.System().OrganisationByName(ctx, t.Org)
+		if err != nil {
+			return err
+		}
+		return db.As(ctx, store.Caller{Org: o.ID, Role: store.RoleOwner, Via: store.ViaCLI}, fn)
+	})
+}
+
+type agentAddCmd struct {
+	tenant
+	Name string `required:"" help:"Name of the agent."`
+	User string `help:"Email of the member it is made for. When absent, the organisation's first owner."`
+}
+
+// Run makes the agent.
+func (c *agentAddCmd) Run(ctx context.Context, p *program) error {
+	var agent store.Agent
+	var token string
+	err := c.as(ctx, p, func(tx *store.Tx) (err error) {
+		var user store.UserID
+		if c.User == "" {
+			user, err = tx.FirstOwner(ctx)
+		} else if user, err = tx.MemberByEmail(ctx, c.User); store.IsAbsent(err) {
+			return fmt.Errorf("%s is not a member of the organisation", store.FoldEmail(c.User))
+		}
+		if err != nil {
+			return err
+		}
+		agent, token, err = tx.CreateAgent(ctx, c.Name, user)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(p.stdout).Encode(map[string]any{"id": agent.ID, "name": agent.Name, "token": token})
+	}
+	_, _ = fmt.Fprintf(p.stderr, "%s is made. Its token is shown this once:\n", agent.Name)
+	_, err = fmt.Fprintln(p.stdout, token)
+	return err
+}
+
+type agentListCmd struct{ tenant }
+
+// Run lists live and revoked agents.
+func (c *agentListCmd) Run(ctx context.Context, p *program) error {
+	var agents []store.Agent
+	err := c.as(ctx, p, func(tx *store.Tx) (err error) {
+		agents, err = tx.Agents(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		list := make([]map[string]any, len(agents))
+		for i, a := range agents {
+			list[i] = map[string]any{
+				"id": a.ID, "name": a.Name, "user": a.UserName, "createdAt": a.CreatedAt, "lastUsedAt": a.LastUsedAt, "revokedAt": a.RevokedAt,
+			}
+		}
+		return json.NewEncoder(p.stdout).Encode(list)
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tID\tMADE BY\tLAST USED\tSTATE")
+	for _, a := range agents {
+		state := "live"
+		if a.RevokedAt != nil {
+			state = "revoked " + a.RevokedAt.UTC().Format(time.RFC3339)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.Name, a.ID, a.UserName, when(a.LastUsedAt), state)
+	}
+	return w.Flush()
+}
+
+func when(t *time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+type agentRevokeCmd struct {
+	tenant
+	Name string `required:"" help:"Name of the agent."`
+}
+
+// Run revokes the live agent of that name.
+func (c *agentRevokeCmd) Run(ctx context.Context, p *program) error {
+	var agent store.Agent
+	err := c.as(ctx, p, func(tx *store.Tx) (err error) {
+		if agent, err = tx.AgentByName(ctx, c.Name); store.IsAbsent(err) {
+			return fmt.Errorf("there is no live agent called %q", c.Name)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.RevokeAgent(ctx, agent.ID)
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(p.stdout).Encode(map[string]any{"id": agent.ID, "name": agent.Name, "revoked": true})
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s is revoked.\n", agent.Name)
+	return err
+}

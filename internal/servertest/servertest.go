@@ -1,0 +1,271 @@
+package servertest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/store/storetest"
+	"github.com/getgraft/graft/internal/vault"
+	"github.com/getgraft/graft/server"
+)
+
+// Options change what Start starts. The zero value is two replicas on the package's database.
+type Options struct {
+	// Private gives the kit a database of its own, without any user.
+	Private bool
+	// Replicas is how many gateways run; 0 is 2.
+	Replicas int
+	// Configure changes the configuration before the replicas start.
+	Configure func(*server.Config)
+	// Sources are more sources of tools.
+	Sources []catalog.Source
+	// Now is the clock; nil is the real one.
+	Now func() time.Time
+	// KeepAlive is the pause between comments on idle streams; 0 is the gateway's own.
+	KeepAlive time.Duration
+}
+
+// A Kit is a running gateway.
+type Kit struct {
+	// URL is the proxy's: the deployment's origin.
+	URL string
+	// DB is a handle to the gateway's database, for looking and for making things up front.
+	DB *store.DB
+	// DSN is where that database is.
+	DSN string
+	// Owner owns a fresh organisation in it; zero with Options.Private.
+	Owner store.Caller
+	// Log is everything the replicas logged.
+	Log *Log
+
+	t        testing.TB
+	opts     Options
+	config   server.Config
+	master   *vault.MasterKeys
+	proxy    *proxy
+	mu       sync.Mutex
+	replicas []*Replica
+}
+
+// A Replica is one gateway of a Kit.
+type Replica struct {
+	URL  string // its own address, past the proxy
+	stop context.CancelFunc
+	done chan error
+	db   *store.DB
+}
+
+// Start starts a gateway that ends with the test.
+func Start(t testing.TB, opts Options) *Kit {
+	t.Helper()
+	if opts.Replicas == 0 {
+		opts.Replicas = 2
+	}
+	k := &Kit{t: t, opts: opts, Log: &Log{}, DSN: dsn(t, opts)}
+	k.DB = storetest.Open(t, k.DSN, opts.Now)
+	if !opts.Private {
+		k.Owner = storetest.Organisation(t, k.DB)
+	}
+	var err error
+	if k.master, err = vault.ParseMasterKeys(vault.GenerateMasterKey()); err != nil {
+		t.Fatal(err)
+	}
+	if !opts.Private {
+		k.master = sharedMaster()
+	}
+	k.proxy = startProxy(t)
+	k.URL = k.proxy.url
+	k.config = server.Config{
+		Database: server.Database{DatabaseConns: 6, MasterKey: "given", Log: "text"},
+		Listen:   "127.0.0.1:0", Origin: k.URL, RateMCP: "off", RateSignIn: "off", RateAPI: "off",
+	}
+	if opts.Configure != nil {
+		opts.Configure(&k.config)
+	}
+	t.Cleanup(func() { k.StopAll() })
+	k.StartAll()
+	return k
+}
+
+func dsn(t testing.TB, opts Options) string {
+	if opts.Private {
+		return storetest.PrivateURL(t)
+	}
+	return storetest.URL(t)
+}
+
+// sharedMaster is the master key of the package's database, which all its kits share.
+var sharedMaster = sync.OnceValue(func() *vault.MasterKeys {
+	m, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
+	if err != nil {
+		panic(err) // a key we just generated
+	}
+	return m
+})
+
+// StartAll starts the replicas that are missing.
+func (k *Kit) StartAll() {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.replicas) < k.opts.Replicas {
+		k.replicas = append(k.replicas, k.start())
+	}
+	k.proxy.set(k.replicas)
+}
+
+func (k *Kit) start() *Replica {
+	k.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	db, err := store.Open(ctx, store.Config{URL: k.DSN, MaxConns: k.config.DatabaseConns, Now: k.opts.Now})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	s, err := server.New(ctx, k.config, server.Deps{
+		DB: db, Master: k.master, Version: "test", Sources: k.opts.Sources, Now: k.opts.Now, KeepAlive: k.opts.KeepAlive,
+		Log: slog.New(slog.NewTextHandler(k.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	r := &Replica{URL: "http://" + l.Addr().String(), stop: stop, done: make(chan error, 1), db: db}
+	go func() {
+		r.done <- s.Serve(ctx, l, nil)
+		db.Close()
+	}()
+	return r
+}
+
+// StopAll stops every replica the way SIGTERM does, and waits.
+func (k *Kit) StopAll() {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.proxy.set(nil)
+	for _, r := range k.replicas {
+		r.stop()
+	}
+	for _, r := range k.replicas {
+		if err := <-r.done; err != nil {
+			k.t.Errorf("serve: %v", err)
+		}
+	}
+	k.replicas = nil
+}
+
+// Restart stops every replica and starts new ones at the same address.
+func (k *Kit) Restart() {
+	k.t.Helper()
+	k.StopAll()
+	k.StartAll()
+}
+
+// Replicas are the running gateways, for tests that choose one.
+func (k *Kit) Replicas() []*Replica {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]*Replica(nil), k.replicas...)
+}
+
+var agents atomic.Int64
+
+// Agent makes an agent of the owner's and returns it with its token.
+func (k *Kit) Agent(t testing.TB) (store.Agent, string) {
+	t.Helper()
+	return storetest.Agent(t, k.DB, k.Owner, "agent-"+time.Now().Format("150405")+"-"+strconv.FormatInt(agents.Add(1), 10))
+}
+
+// Log is what the replicas wrote, readable while they write.
+type Log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String is everything so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// A proxy sends each request to the next replica.
+type proxy struct {
+	url  string
+	next atomic.Int64
+	to   atomic.Pointer[[]*url.URL]
+}
+
+func startProxy(t testing.TB) *proxy {
+	t.Helper()
+	p := &proxy{}
+	p.to.Store(&[]*url.URL{})
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			to := *p.to.Load()
+			if len(to) == 0 {
+				r.Out.URL = &url.URL{Scheme: "http", Host: "no-replica.invalid"}
+				return
+			}
+			r.SetURL(to[p.next.Add(1)%int64(len(to))])
+			r.Out.Host = r.In.Host
+			r.SetXForwarded()
+		},
+		FlushInterval: -1,
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			w.WriteHeader(http.StatusBadGateway)
+		},
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := &http.Server{Handler: forward, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = front.Serve(l) // ends with Close
+	}()
+	t.Cleanup(func() {
+		_ = front.Close()
+		<-done
+		forward.Transport.(*http.Transport).CloseIdleConnections()
+	})
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	p.url = "http://localhost:" + port
+	return p
+}
+
+func (p *proxy) set(replicas []*Replica) {
+	to := make([]*url.URL, 0, len(replicas))
+	for _, r := range replicas {
+		if u, err := url.Parse(r.URL); err == nil {
+			to = append(to, u)
+		}
+	}
+	p.to.Store(&to)
+}

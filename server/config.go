@@ -1,0 +1,148 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// Config is every setting of `graft serve`. Its tags are the documentation: flags, environment and help.
+type Config struct {
+	Database `embed:""`
+
+	Listen         string   `env:"GRAFT_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on. Loopback only unless you say otherwise."`
+	Origin         string   `env:"GRAFT_ORIGIN" help:"The deployment's own origin, as people and clients type it: scheme, host and port, no path. When absent, http://localhost on the port listened on."`
+	OriginsAllow   []string `env:"GRAFT_ORIGINS_ALLOW" help:"Origins of browser clients that may call /mcp; a port may be *. With a loopback origin, http://localhost:* is allowed too."`
+	TrustedProxies []string `env:"GRAFT_TRUSTED_PROXIES" help:"Addresses or CIDRs of proxies whose X-Forwarded-For is believed."`
+
+	RateMCP    string `name:"rate-mcp" env:"GRAFT_RATE_MCP" default:"50/s:200" help:"Requests to /mcp, per agent: N/s, N/m, N/s:BURST or off."`
+	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address."`
+	RateAPI    string `name:"rate-api" env:"GRAFT_RATE_API" default:"20/s" help:"State-changing requests in the console, per user."`
+
+	MetricsListen string `env:"GRAFT_METRICS_LISTEN" help:"Address to serve /metrics on, apart from everything else. Off when absent."`
+}
+
+// Database is how to reach the data and open what is sealed in it: the part of the settings that every command needs.
+type Database struct {
+	DatabaseURL   string `name:"database-url" env:"GRAFT_DATABASE_URL" help:"A Postgres (15 or newer) to use in place of the private one. Then run graft migrate yourself and give a master key."`
+	DatabaseConns int32  `env:"GRAFT_DATABASE_CONNS" default:"16" help:"Most connections to the database."`
+	DataDir       string `env:"GRAFT_DATA_DIR" default:"./data" type:"path" help:"Folder of the private Postgres and of the master key it makes."`
+	PGBin         string `name:"pg-bin" env:"GRAFT_PG_BIN" type:"path" help:"Folder of the Postgres binaries for the private database. Searched for when absent."`
+	MasterKey     string `env:"GRAFT_MASTER_KEY" help:"Master key, base64 of 32 bytes; several, newest first, on a line each. Make one with: graft key new"`
+	MasterKeyFile string `env:"GRAFT_MASTER_KEY_FILE" type:"path" help:"File that holds the master key, in place of GRAFT_MASTER_KEY."`
+	Log           string `env:"GRAFT_LOG" default:"text" help:"Form of the log on stderr: json or text."`
+}
+
+// settings is a Config that was checked, in the types the rest works with.
+type settings struct {
+	Config
+	origin  *url.URL
+	host    string // of the origin, with its port where it has one
+	allow   []originPattern
+	proxies []netip.Prefix
+	mcp     rate
+	signIn  rate
+	api     rate
+}
+
+// Check reports everything that is wrong with c, each by the name of its variable.
+func (c Config) Check() error {
+	_, err := c.settle()
+	return err
+}
+
+func (c Config) settle() (settings, error) {
+	s := settings{Config: c}
+	var errs []error
+	wrong := func(name, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...)))
+	}
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err != nil || port == "" {
+		wrong("GRAFT_LISTEN", "must be host:port, not %q", c.Listen)
+	}
+	if c.Origin == "" {
+		s.Origin = "http://localhost:" + port
+		c.Origin = s.Origin
+	}
+	if c.MetricsListen != "" {
+		if _, port, err := net.SplitHostPort(c.MetricsListen); err != nil || port == "" {
+			wrong("GRAFT_METRICS_LISTEN", "must be host:port, not %q", c.MetricsListen)
+		}
+	}
+	u, err := url.Parse(c.Origin)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		wrong("GRAFT_ORIGIN", "must be http:// or https:// and a host, not %q", c.Origin)
+	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ToLower(c.Origin) != c.Origin:
+		wrong("GRAFT_ORIGIN", "must be scheme, host and port alone, in lower case, without a slash at the end, not %q", c.Origin)
+	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
+		wrong("GRAFT_ORIGIN", "must be https unless its host is loopback, not %q", c.Origin)
+	default:
+		s.origin, s.host = u, u.Host
+	}
+	for _, o := range c.OriginsAllow {
+		p, err := parseOriginPattern(o)
+		if err != nil {
+			wrong("GRAFT_ORIGINS_ALLOW", "%v", err)
+		}
+		s.allow = append(s.allow, p)
+	}
+	for _, p := range c.TrustedProxies {
+		prefix, err := parsePrefix(p)
+		if err != nil {
+			wrong("GRAFT_TRUSTED_PROXIES", "must be addresses or CIDRs, not %q", p)
+		}
+		s.proxies = append(s.proxies, prefix)
+	}
+	for _, r := range []struct {
+		name, text string
+		into       *rate
+	}{
+		{"GRAFT_RATE_MCP", c.RateMCP, &s.mcp},
+		{"GRAFT_RATE_SIGNIN", c.RateSignIn, &s.signIn},
+		{"GRAFT_RATE_API", c.RateAPI, &s.api},
+	} {
+		if *r.into, err = parseRate(r.text); err != nil {
+			wrong(r.name, "%v", err)
+		}
+	}
+	return s, errors.Join(errors.Join(errs...), c.Database.Check())
+}
+
+// Check reports everything that is wrong with d, each by the name of its variable.
+func (d Database) Check() error {
+	var errs []error
+	if d.DatabaseConns < 2 {
+		errs = append(errs, fmt.Errorf("GRAFT_DATABASE_CONNS must be 2 or more, not %d", d.DatabaseConns))
+	}
+	if d.MasterKey != "" && d.MasterKeyFile != "" {
+		errs = append(errs, errors.New("GRAFT_MASTER_KEY and GRAFT_MASTER_KEY_FILE are both set; give one"))
+	}
+	if d.DatabaseURL != "" && d.MasterKey == "" && d.MasterKeyFile == "" {
+		errs = append(errs, errors.New("GRAFT_MASTER_KEY or GRAFT_MASTER_KEY_FILE must be set with GRAFT_DATABASE_URL; make one with: graft key new"))
+	}
+	if d.Log != "json" && d.Log != "text" {
+		errs = append(errs, fmt.Errorf("GRAFT_LOG must be json or text, not %q", d.Log))
+	}
+	return errors.Join(errs...)
+}
+
+func parsePrefix(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(s)
+}
+
+// loopbackHost reports whether a host name or literal is this machine.
+func loopbackHost(h string) bool {
+	if h == "localhost" || strings.HasSuffix(h, ".localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(h)
+	return err == nil && a.IsLoopback()
+}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/httprate"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// A rate is at most Requests in any Window, kept by each replica for itself. The zero rate limits nothing.
+type rate struct {
+	Requests int
+	Window   time.Duration
+}
+
+// parseRate reads N/s, N/m, N/s:BURST or off. With a burst the average stays N, over the time in which N a second
+// makes up the burst.
+func parseRate(s string) (rate, error) {
+	if s == "off" {
+		return rate{}, nil
+	}
+	fail := fmt.Errorf("must be N/s, N/m, N/s:BURST or off, not %q", s)
+	head, burst, bursts := strings.Cut(s, ":")
+	count, unit, ok := strings.Cut(head, "/")
+	n, err := strconv.Atoi(count)
+	if !ok || err != nil || n < 1 || unit != "s" && unit != "m" {
+		return rate{}, fail
+	}
+	r := rate{Requests: n, Window: time.Second}
+	if unit == "m" {
+		r.Window = time.Minute
+	}
+	if bursts {
+		b, err := strconv.Atoi(burst)
+		if err != nil || b < n {
+			return rate{}, fail
+		}
+		r.Window = r.Window * time.Duration(b) / time.Duration(n)
+		r.Requests = b
+	}
+	return r, nil
+}
+
+// limit is middleware that holds each key of key to r. refuse writes the 429; Retry-After is set by then.
+func (r rate) limit(key httprate.KeyFunc, refuse func(http.ResponseWriter, *http.Request, error)) func(http.Handler) http.Handler {
+	if r.Requests == 0 {
+		return func(next http.Handler) http.Handler { return next }
+	}
+	return httprate.LimitBy(r.Requests, r.Window, key,
+		httprate.WithResponseHeaders(httprate.ResponseHeaders{RetryAfter: "Retry-After"}),
+		httprate.WithErrorHandler(refuse),
+		httprate.WithLimitHandler(func(w http.ResponseWriter, req *http.Request) {
+			refuse(w, req, reason.Refuse(reason.RateLimited, "More than %d requests in %s. Wait as long as Retry-After says.", r.Requests, r.Window))
+		}))
+}

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/getgraft/graft/web"
+)
+
+// maxForm is how large a form of the console may be.
+const maxForm = 64 << 10
+
+// routes is every path of the gateway and what a request to it goes through, outermost first.
+func (s *Server) routes() http.Handler {
+	r := chi.NewRouter()
+	r.Use(s.withEvent)
+	r.NotFound(s.notFound)
+	r.MethodNotAllowed(s.notFound)
+
+	// Probes: no Host, no bearer, no session.
+	r.Get("/healthz", s.healthz)
+	r.Get("/readyz", s.readyz)
+
+	// The MCP endpoint. Every method goes through the bearer first, and there is never a redirect.
+	r.Group(func(r chi.Router) {
+		r.Use(s.recovered(s.failMCP), capBody(maxBody), s.ownHost(s.failMCP), s.cors(s.failMCP), s.bearer, noteCaller,
+			s.c.mcp.limit(agentKey, s.failMCP))
+		r.HandleFunc("/mcp", s.mcpHandler)
+		r.HandleFunc("/mcp/", s.mcpHandler)
+	})
+
+	// The console.
+	h := s.console
+	r.Group(func(r chi.Router) {
+		r.Use(secured, s.recovered(s.failPage), capBody(maxForm), s.ownHost(s.failPage))
+		r.Handle("/static/*", web.Static())
+		r.Get("/favicon.ico", s.favicon)
+
+		r.Group(func(r chi.Router) {
+			r.Use(s.sameOrigin, h.Session)
+			limited := r.With(s.c.signIn.limit(s.addressKey, s.failPage))
+			r.Get("/signin", s.page(h.SignInPage))
+			limited.Post("/signin", s.page(h.SignIn))
+			r.Get("/setup/{token}", s.page(h.SetupPage))
+			limited.Post("/setup/{token}", s.page(h.Setup))
+
+			r.Group(func(r chi.Router) {
+				r.Use(h.Require, noteCaller)
+				acts := r.With(s.c.api.limit(userKey, s.failPage))
+				r.Get("/", s.page(h.Home))
+				acts.Post("/signout", s.page(h.SignOut))
+				r.Get("/agents", s.page(h.Agents))
+				acts.Post("/agents", s.page(h.AgentCreate))
+				r.Get("/agents/new", s.page(h.AgentNew))
+				r.Get("/agents/{id}", s.page(h.Agent))
+				r.Get("/agents/{id}/token", s.page(h.AgentToken))
+				acts.Post("/agents/{id}/token", s.page(h.AgentRenew))
+				r.Get("/agents/{id}/revoke", s.page(h.AgentRevokePage))
+				acts.Post("/agents/{id}/revoke", s.page(h.AgentRevoke))
+				r.Get("/live/agents", s.page(h.LiveAgents))
+				r.Get("/live/agents/{id}", s.page(h.LiveAgent))
+			})
+		})
+	})
+	return r
+}

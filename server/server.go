@@ -1,0 +1,208 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/invoke"
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/vault"
+	"github.com/getgraft/graft/mcp"
+	"github.com/getgraft/graft/migrations"
+	"github.com/getgraft/graft/oauth"
+	"github.com/getgraft/graft/web"
+)
+
+// Deps is what a Server is given beside its Config. All of it is required but Now and KeepAlive.
+type Deps struct {
+	DB      *store.DB
+	Master  *vault.MasterKeys
+	Log     *slog.Logger
+	Version string
+	// Sources are where tools come from beside the builtins; tests add their own.
+	Sources []catalog.Source
+	// Now is the clock of sessions and pages; nil is the database handle's.
+	Now func() time.Time
+	// KeepAlive is the pause between comments on an idle stream; 0 is 15 s.
+	KeepAlive time.Duration
+}
+
+// A Server is one replica of the gateway.
+type Server struct {
+	c        settings
+	db       *store.DB
+	log      *slog.Logger
+	version  string
+	verifier *oauth.Verifier
+	sessions *sealBox
+	mcp      *mcp.Handler
+	console  *console.Handler
+	metrics  *metrics
+	handler  http.Handler
+	// sameOrigin refuses state changes that another site's page sends.
+	sameOrigin func(http.Handler) http.Handler
+	stopping   atomic.Bool
+	stop       chan struct{} // closed when Serve begins to stop; open streams end on it
+}
+
+// New checks the configuration, reads the keys, and puts the parts together. It stops where the database's schema is
+// older than this binary needs; a newer one is fine, since migrations expand before they contract.
+func New(ctx context.Context, c Config, d Deps) (*Server, error) {
+	set, err := c.settle()
+	if err != nil {
+		return nil, err
+	}
+	have, err := d.DB.System().SchemaVersion(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read schema version: %w", err)
+	}
+	if have < migrations.Latest() {
+		return nil, fmt.Errorf("the database schema is at %d and %d is needed: run graft migrate", have, migrations.Latest())
+	}
+	if d.Now == nil {
+		d.Now = d.DB.Now
+	}
+	if d.KeepAlive == 0 {
+		d.KeepAlive = 15 * time.Second
+	}
+	s := &Server{c: set, db: d.DB, log: d.Log, version: d.Version, verifier: oauth.NewVerifier(d.DB), stop: make(chan struct{})}
+	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
+		return nil, err
+	}
+	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
+	s.mcp, err = mcp.New(mcp.Config{
+		DB: d.DB, Catalog: tools, Invoker: invoke.New(tools), Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
+		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.console, err = console.New(console.Config{
+		DB: d.DB, Catalog: tools, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		LiveEvery: time.Second, Stop: s.stop, RequestID: RequestID,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.metrics = newMetrics(d.Version, s.mcp.Streams)
+	guard := http.NewCrossOriginProtection()
+	if err := guard.AddTrustedOrigin(set.Origin); err != nil {
+		return nil, err
+	}
+	guard.SetDenyHandler(s.page(func(http.ResponseWriter, *http.Request) error {
+		return reason.Refuse(reason.OriginNotAllowed, "This form was sent from another site, so nothing was done.")
+	}))
+	s.sameOrigin = guard.Handler
+	s.handler = s.routes()
+	return s, nil
+}
+
+// Handler is the whole gateway as one handler.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// drain is how long running requests may take to finish once the server stops.
+const drain = 30 * time.Second
+
+// Serve answers on l, and on metricsListener where there is one, until ctx ends. Then it takes itself out of
+// readiness, ends open streams so that clients reconnect elsewhere, lets running requests finish, and writes down
+// what is pending. It is called once.
+func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) error {
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+
+	servers := []*http.Server{s.httpServer(s.handler)}
+	listeners := []net.Listener{l}
+	if metricsListener != nil {
+		servers, listeners = append(servers, s.httpServer(s.metrics.handler())), append(listeners, metricsListener)
+	}
+
+	var beside, serving errgroup.Group
+	beside.Go(func() error { s.mcp.Run(background); return nil })
+	beside.Go(func() error { s.sessions.run(background, s.log); return nil })
+	beside.Go(func() error { s.sweep(background); return nil })
+	failed := make(chan error, len(servers))
+	for i, srv := range servers {
+		serving.Go(func() error {
+			err := srv.Serve(listeners[i])
+			if errors.Is(err, http.ErrServerClosed) {
+				return nil
+			}
+			failed <- err
+			return err
+		})
+	}
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.stopping.Store(true)
+	close(s.stop)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	for _, srv := range servers {
+		if stopErr := srv.Shutdown(late); stopErr != nil {
+			s.log.Warn("requests cut off", slog.Any("err", stopErr))
+			_ = srv.Close() // what did not finish in time is ended
+		}
+	}
+	err = errors.Join(err, serving.Wait())
+	stopBackground()
+	return errors.Join(err, beside.Wait())
+}
+
+// httpServer has every limit but one on writing: a stream sets its own for each write.
+func (s *Server) httpServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       120 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// sweepEvery is how often browser sessions and one-time links that ran out are deleted.
+const sweepEvery = 10 * time.Minute
+
+func (s *Server) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if err := s.db.System().Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "sweep failed", slog.Any("err", err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// notFound answers a path or method that no route has: JSON where programs ask, a page elsewhere.
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/mcp/") {
+		s.failMCP(w, r, reason.Refuse(reason.NotFoundWord, "Nothing is served at this path."))
+		return
+	}
+	secured(s.ownHost(s.failPage)(s.console.Session(s.page(s.console.NotFound)))).ServeHTTP(w, r)
+}
+
+// favicon is for browsers that ask before they have read the page.
+func (s *Server) favicon(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, web.Asset("mark.svg"), http.StatusFound)
+}
