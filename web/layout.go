@@ -1,0 +1,50 @@
+package web
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Shell is the frame of a page for somebody who is signed in.
+type Shell struct {
+	Org   string     // the organisation's name
+	User  string     // who is signed in, by e-mail; "" draws no shell
+	Theme string     // "light" or "dark"; "" follows the system
+	Flash string     // one sentence about what was just done, shown once
+	Nav   []NavGroup // only what is served
+}
+
+// NavGroup is a few entries of the side list under one label.
+type NavGroup struct {
+	Label string // "" draws none
+	Items []NavItem
+}
+
+// NavItem is one entry of the side list.
+type NavItem struct {
+	Label   string
+	URL     string
+	Icon    string // a name in icons
+	Current bool   // this page, or one below it
+}
+
+// Focus is the frame of a page with one question, for anybody.
+type Focus struct {
+	Host  string // where this is: graft.example.org
+	Theme string // as in Shell
+	Flash string // as in Shell
+}
+
+// theme lets through the two themes there are.
+func theme(s string) string {
+	if s == "light" || s == "dark" {
+		return s
+	}
+	return ""
+}
+
+// initial is the letter on a person's tile.
+func initial(name string) string {
+	_, size := utf8.DecodeRuneInString(name)
+	return strings.ToUpper(name[:size])
+}

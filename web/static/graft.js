@@ -1,0 +1,236 @@
+// The console's one script. Every page works without it; with it a page stays
+// fresh, a form changes only its own part, and code can be copied.
+//
+//   data-live="/path"     the part of the page that a stream keeps fresh
+//   data-swap="#id"       on a form: put the answer's #id in place of ours
+//   data-auto             on a form: send it as one types
+//   data-copy             on a button: copy the code beside it
+//   data-reveal="id"      on a button: show or hide that password
+//   data-dismiss          on a button: close its toast
+//
+// A stream sends `event: swap` with {"id": "element id", "html": "the new element"}.
+
+const streams = new Map(); // URL → its open EventSource
+const held = new Map(); // element id → HTML that waits until nobody is at the old one
+const canHover = matchMedia('(hover: hover)').matches;
+
+// Live regions. A hidden tab holds no stream; each stream begins with the present state.
+function listen() {
+  const wanted = new Set();
+  if (!document.hidden) {
+    document.querySelectorAll('[data-live]').forEach((e) => wanted.add(e.dataset.live));
+  }
+  for (const [url, stream] of streams) {
+    if (wanted.has(url)) continue;
+    stream.close();
+    streams.delete(url);
+  }
+  for (const url of wanted) {
+    if (!streams.has(url)) open(url);
+  }
+}
+
+function open(url) {
+  const stream = new EventSource(url);
+  streams.set(url, stream);
+  stream.addEventListener('swap', (e) => {
+    const { id, html } = JSON.parse(e.data);
+    swap(id, html);
+  });
+  // A cut connection comes back by itself; an error answer ends the source, so ask again later.
+  stream.addEventListener('error', () => {
+    if (stream.readyState !== EventSource.CLOSED || streams.get(url) !== stream) return;
+    streams.delete(url);
+    setTimeout(listen, 15000);
+  });
+}
+
+function swap(id, html) {
+  const old = document.getElementById(id);
+  if (!old) return;
+  if (inUse(old)) {
+    held.set(id, html);
+    return;
+  }
+  held.delete(id);
+  const box = document.createElement('template');
+  box.innerHTML = html;
+  const fresh = box.content.getElementById(id);
+  if (!fresh) return;
+  old.replaceWith(fresh);
+  settle();
+}
+
+// inUse says whether a person is typing in, standing on, pointing at or marking something in it.
+function inUse(part) {
+  const marked = getSelection();
+  return part.contains(document.activeElement) ||
+    (canHover && part.matches(':hover') && part.querySelector('a, button, input, select, textarea')) ||
+    (!marked.isCollapsed && part.contains(marked.anchorNode));
+}
+
+function release() {
+  setTimeout(() => held.forEach((html, id) => swap(id, html)));
+}
+
+// settle is what a new piece of page needs.
+function settle() {
+  tellTime();
+  listen();
+}
+
+// Forms. A second submit of a form under way is dropped; a filter's newer one ends the older.
+const underWay = new WeakMap();
+
+document.addEventListener('submit', (e) => {
+  const form = e.target;
+  const again = underWay.get(form);
+  form.querySelectorAll('[data-reveal]').forEach((b) => reveal(b, false));
+  if (again && !('auto' in form.dataset)) {
+    e.preventDefault();
+    return;
+  }
+  again?.abort();
+  const call = new AbortController();
+  underWay.set(form, call);
+  const spinner = setTimeout(() => e.submitter?.setAttribute('aria-busy', 'true'), 300);
+  if (!form.dataset.swap) return;
+  e.preventDefault();
+  send(form, e.submitter, call.signal).catch((err) => {
+    if (err.name !== 'AbortError') toast('No answer. Check your connection and try again.', true);
+  }).finally(() => {
+    clearTimeout(spinner);
+    e.submitter?.removeAttribute('aria-busy');
+    if (underWay.get(form) === call) underWay.delete(form);
+  });
+});
+
+async function send(form, submitter, signal) {
+  const fields = new URLSearchParams(new FormData(form, submitter));
+  const reads = form.method === 'get';
+  const url = new URL(form.action);
+  if (reads) url.search = fields;
+  const answer = await fetch(url, { method: form.method, body: reads ? undefined : fields, signal });
+  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const fresh = page.querySelector(form.dataset.swap);
+  if (answer.redirected || !fresh) {
+    arrive(page, answer.url);
+    return;
+  }
+  if (reads) history.replaceState(null, '', url);
+  if (!answer.ok) keepTyped(form, fresh);
+  document.querySelector(form.dataset.swap).replaceWith(fresh);
+  fresh.querySelector('[aria-invalid="true"]')?.focus();
+  settle();
+}
+
+// arrive shows a whole page that a form led to: fetching it again could cost what it shows once.
+function arrive(page, url) {
+  history.pushState(null, '', url);
+  document.title = page.title;
+  document.body.replaceWith(page.body);
+  scrollTo(0, 0);
+  const main = document.querySelector('main');
+  main.tabIndex = -1;
+  main.focus();
+  settle();
+}
+
+function keepTyped(form, fresh) {
+  for (const { name, value } of form.elements) {
+    const field = name && fresh.querySelector(`.input[name="${CSS.escape(name)}"]`);
+    if (field && !field.value) field.value = value;
+  }
+}
+
+let pause;
+document.addEventListener('input', (e) => {
+  const form = e.target.form;
+  if (!form || !('auto' in form.dataset)) return;
+  clearTimeout(pause);
+  pause = setTimeout(() => form.requestSubmit(), 200);
+});
+
+// Buttons.
+document.addEventListener('click', (e) => {
+  const button = e.target.closest('button');
+  if (!button) return;
+  if ('copy' in button.dataset) copy(button);
+  if ('reveal' in button.dataset) reveal(button);
+  if ('dismiss' in button.dataset) button.closest('.toast').remove();
+  const dialog = document.getElementById(button.getAttribute('commandfor'));
+  if (dialog && !('commandForElement' in button)) {
+    dialog[button.getAttribute('command') === 'show-modal' ? 'showModal' : 'close']();
+  }
+});
+
+async function copy(button) {
+  const code = button.parentElement.querySelector('pre');
+  const label = button.querySelector('span');
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+  } catch { // no clipboard without https: mark it, so that one key copies it
+    getSelection().selectAllChildren(code);
+    toast('Marked. Copy it with your keyboard.');
+    return;
+  }
+  toast('Copied');
+  label.textContent = 'Copied';
+  setTimeout(() => { label.textContent = 'Copy'; }, 2000);
+}
+
+function reveal(button, show = button.textContent.trim() === 'Show') {
+  document.getElementById(button.dataset.reveal).type = show ? 'text' : 'password';
+  button.querySelector('span').textContent = show ? 'Hide' : 'Show';
+}
+
+function toast(text, failed) {
+  const p = document.createElement('p');
+  p.className = 'toast';
+  if (failed) p.role = 'alert';
+  p.append(document.createElement('span'));
+  p.firstChild.textContent = text;
+  document.getElementById('toasts').append(p);
+  setTimeout(() => p.remove(), 6000);
+}
+
+// Times: the reader's own zone on hover, and words that stay true. Older ones are dates already.
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+
+function tellTime() {
+  for (const e of document.querySelectorAll('time')) {
+    const then = new Date(e.dateTime);
+    const words = ago((Date.now() - then) / 1000);
+    e.title = exact.format(then);
+    if (words && !('date' in e.dataset) && e.textContent !== words) e.textContent = words;
+  }
+}
+
+function ago(s) {
+  if (s < 1) return 'now';
+  if (s < 60) return `${Math.floor(s)} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ago`;
+  if (s < 30 * 86400) return `${Math.floor(s / 86400)} d ago`;
+  return '';
+}
+
+document.addEventListener('visibilitychange', settle);
+document.addEventListener('focusout', release);
+document.addEventListener('pointerover', release);
+addEventListener('pagehide', () => {
+  streams.forEach((stream) => stream.close());
+  streams.clear();
+});
+addEventListener('pageshow', (e) => {
+  if (!e.persisted) return; // back from the cache: whatever was under way is over
+  document.querySelectorAll('form').forEach((form) => underWay.delete(form));
+  document.querySelectorAll('[aria-busy]').forEach((b) => b.removeAttribute('aria-busy'));
+  settle();
+});
+addEventListener('popstate', () => location.reload());
+setInterval(() => {
+  tellTime();
+  release();
+}, 5000);
+settle();
