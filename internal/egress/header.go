@@ -1,0 +1,62 @@
+package egress
+
+import (
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// hopByHop are the headers of one connection (RFC 9110 §7.6.1), which no gateway forwards. Connection itself may
+// name more.
+var hopByHop = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Connection", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade",
+}
+
+// ours are request headers that the client sets itself, or that carry a credential: a credential is injected, or
+// there is none.
+var ours = []string{
+	"Accept-Encoding", "Authorization", "Content-Length", "Cookie", "Expect", "Host", "Proxy-Authorization",
+}
+
+// forwarded returns the headers of a caller that are sent on.
+func forwarded(given http.Header) (http.Header, error) {
+	h := make(http.Header, len(given)+3)
+	for name, values := range given {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return nil, reason.Refuse(reason.InputInvalid, "A header name has a character that no header may carry.").Field("headers")
+		}
+		name = http.CanonicalHeaderKey(name)
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldValue(v) {
+				return nil, reason.Refuse(reason.InputInvalid, "The header %s has a character that no header may carry.", name).Field("headers")
+			}
+			h[name] = append(h[name], v)
+		}
+	}
+	dropHopByHop(h)
+	for _, name := range ours {
+		delete(h, name)
+	}
+	if h.Get("User-Agent") == "" {
+		h.Set("User-Agent", "Graft")
+	}
+	// Bodies are passed on as they come, so the plain form is asked for.
+	h.Set("Accept-Encoding", "identity")
+	return h, nil
+}
+
+// dropHopByHop removes the headers of the connection that h came over.
+func dropHopByHop(h http.Header) {
+	for _, line := range h["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			h.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, name := range hopByHop {
+		delete(h, name)
+	}
+}

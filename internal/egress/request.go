@@ -1,0 +1,107 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+
+	"github.com/getgraft/graft/internal/reason"
+)
+
+// A Request is one call to another party.
+type Request struct {
+	Method string // GET if empty; CONNECT and TRACE are refused
+	URL    string // its path and query go out as they are written
+	Header http.Header
+	Body   []byte
+	Hosts  Hosts // where it may go
+	Inject []Injection
+}
+
+// A Response is the whole answer to a Request. Redirects are answers like any other, and a compressed body is
+// left compressed.
+type Response struct {
+	Status int
+	Header http.Header // without those of the connection
+	Body   []byte
+}
+
+// target returns where the request goes, once the host set and the address policy have passed it.
+func (c *Client) target(ctx context.Context, req Request) (*url.URL, origin, error) {
+	u, err := url.Parse(req.URL)
+	if err != nil {
+		// Not err, which repeats the URL.
+		return nil, origin{}, reason.Refuse(reason.InputInvalid, "The URL cannot be parsed.").Field("url")
+	}
+	to, refusal := originOf(u)
+	if refusal != nil {
+		return nil, origin{}, refusal.Field("url")
+	}
+	if !req.Hosts.has(to) {
+		return nil, origin{}, reason.Refuse(reason.HostNotInSet, "%s is not a host that this request may go to.", to).With("hosts", req.Hosts.Strings())
+	}
+	if err := c.policy.checkOrigin(to); err != nil {
+		return nil, origin{}, failure(ctx, to, err)
+	}
+	u.Host = to.hostPort()
+	u.RawQuery = escapeQuery(u.RawQuery)
+	return u, to, nil
+}
+
+// build makes the request that is sent, without its credential.
+func (c *Client) build(ctx context.Context, req Request, u *url.URL) (*http.Request, error) {
+	switch strings.ToUpper(req.Method) {
+	case http.MethodConnect, http.MethodTrace: // one is for proxies, the other asks for the credential back
+		return nil, refusedMethod()
+	}
+	if int64(len(req.Body)) > c.limits.RequestBody {
+		return nil, reason.Refuse(reason.TooLarge, "The request body has %d bytes; at most %d are sent.", len(req.Body), c.limits.RequestBody)
+	}
+	header, err := forwarded(req.Header)
+	if err != nil {
+		return nil, err
+	}
+	out, err := http.NewRequestWithContext(withoutHeaderTrace{ctx}, req.Method, "", bytes.NewReader(req.Body))
+	if err != nil {
+		return nil, refusedMethod() // not err, which repeats the method
+	}
+	out.URL, out.Host, out.Header = u, u.Host, header
+	return out, nil
+}
+
+func refusedMethod() *reason.Refusal {
+	return reason.Refuse(reason.InputInvalid, "A request is not sent with that method.").Field("method")
+}
+
+// escapeQuery encodes the bytes that may not stand in a request line (RFC 3986 §2.1) and leaves the rest alone.
+func escapeQuery(q string) string {
+	stands := func(r rune) bool { return r > ' ' && r < 0x7f }
+	if strings.IndexFunc(q, func(r rune) bool { return !stands(r) }) < 0 {
+		return q
+	}
+	var out strings.Builder
+	for _, b := range []byte(q) {
+		if stands(rune(b)) {
+			out.WriteByte(b)
+		} else {
+			fmt.Fprintf(&out, "%%%02X", b)
+		}
+	}
+	return out.String()
+}
+
+// withoutHeaderTrace hides the caller's httptrace.ClientTrace, whose WroteHeaderField would be shown the credential.
+// Traces of DNS and of connections, which package net does, go on.
+type withoutHeaderTrace struct{ context.Context }
+
+func (c withoutHeaderTrace) Value(key any) any {
+	v := c.Context.Value(key)
+	if _, is := v.(*httptrace.ClientTrace); is {
+		return nil
+	}
+	return v
+}
