@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/getgraft/graft/internal/servertest"
+	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
 )
 
@@ -271,4 +273,22 @@ func (l *listener) ended() []string {
 			l.t.Fatal("stream is still open")
 		}
 	}
+}
+
+// A clock stands still until it is moved.
+type clock struct{ at atomic.Int64 }
+
+func newClock(at time.Time) *clock {
+	c := &clock{}
+	c.at.Store(at.UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time      { return time.Unix(0, c.at.Load()).UTC() }
+func (c *clock) add(d time.Duration) { c.at.Add(int64(d)) }
+
+// organisation makes one in a private database.
+func organisation(t *testing.T, k *servertest.Kit) store.Caller {
+	t.Helper()
+	return storetest.Organisation(t, k.DB)
 }

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -268,4 +270,34 @@ func (p *proxy) set(replicas []*Replica) {
 		}
 	}
 	p.to.Store(&to)
+}
+
+// SignIn signs c's user in with a one-time link, as a person would, and returns a browser without a screen: it keeps
+// cookies and follows redirects.
+func (k *Kit) SignIn(t testing.TB, c store.Caller) *http.Client {
+	t.Helper()
+	token, err := k.DB.System().NewSignInLink(t.Context(), c.User, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Transport: &http.Transport{}}
+	form := url.Values{"name": {"Ana"}, "password": {"correct horse battery"}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, k.URL+"/setup/"+token, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := browser.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK || resp.Request.URL.Path != "/" {
+		t.Fatalf("sign in = %s at %s, want 200 at /", resp.Status, resp.Request.URL.Path)
+	}
+	return browser
 }
