@@ -15,7 +15,7 @@ run: ## start Graft on an embedded Postgres and print the link to open
 
 test: ## install what the tests need where missing, then run all of them and every fuzz target for 10 s
 	internal/e2e/setup
-	go run ./internal/testrun -fuzz 10s -- -race -timeout 20m $(TESTFLAGS)
+	go run ./internal/testrun -cluster -fuzz 10s -- -race -timeout 20m $(TESTFLAGS)
 
 lint: ## what CI checks before the tests: formatting, generated code, modules, vet, linters
 	.ci/lint
@@ -33,12 +33,12 @@ bench: ## measure, without the race detector
 
 fuzz: ## run every fuzz target for 5 minutes
 	internal/e2e/setup
-	go run ./internal/testrun -fuzz 5m -- -run '^Fuzz' -timeout 20m ./...
+	go run ./internal/testrun -cluster -fuzz 5m -- -run '^Fuzz' -timeout 20m ./...
 
 soak: ## the tests many times over, with the counts that CI cannot afford
 	internal/e2e/setup
-	go run ./internal/testrun -- -race -shuffle=on -tags soak -count $(SOAK) -timeout 12h ./...
+	go run ./internal/testrun -cluster -- -race -shuffle=on -tags soak -count $(SOAK) -timeout 12h ./...
 
 clients: ## the vendors' own programs against a gateway: Claude Code, Codex
 	internal/e2e/setup vendors
-	go run ./internal/testrun -- -count 1 -tags vendors -run '^TestVendor' -timeout 20m ./internal/e2e
+	go run ./internal/testrun -cluster -- -count 1 -tags vendors -run '^TestVendor' -timeout 20m ./internal/e2e

@@ -51,7 +51,7 @@ var leaves = map[string][]string{
 	"internal/vault":   {"internal/reason"},
 	"internal/bus":     {"internal/reason"},
 	"internal/rpc":     {"internal/reason"},
-	"internal/testrun": nil,
+	"internal/testrun": {"internal/embedpg"},
 	"migrations":       nil,
 	"web":              nil,
 }

@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +79,8 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			module(t, test.code)
 			var out bytes.Buffer
-			if got := run(t.Context(), &out, append([]string{"-count=1"}, test.args...), test.fuzz); got != test.ok {
+			r := runner{out: &out, fuzz: test.fuzz}
+			if got := r.run(t.Context(), append([]string{"-count=1"}, test.args...)); got != test.ok {
 				t.Errorf("run() = %t, want %t\n%s", got, test.ok, &out)
 			}
 			rest := out.String()
@@ -94,5 +99,36 @@ func TestRun(t *testing.T) {
 				t.Errorf("output = %q, want nothing of passing tests", &out)
 			}
 		})
+	}
+}
+
+func TestRunOnCluster(t *testing.T) {
+	module(t, `func TestA(t *testing.T) { t.Error("at " + os.Getenv("GRAFT_TEST_CLUSTER")) }`)
+	rewrite(t, "m_test.go", `import "testing"`, "import (\n\"os\"\n\"testing\"\n)")
+	var out bytes.Buffer
+	if (runner{out: &out}).runOnCluster(t.Context(), []string{"./..."}) {
+		t.Errorf("runOnCluster() = true, want false\n%s", &out)
+	}
+	match := regexp.MustCompile(`at (postgres://\S+)`).FindStringSubmatch(out.String())
+	if match == nil {
+		t.Fatalf("output = %q, want the cluster's address in it", &out)
+	}
+	dsn, err := url.Parse(match[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dsn.Query().Get("host")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Stat(%s) = %v, want the cluster gone with the run", dsn.Query().Get("host"), err)
+	}
+}
+
+func rewrite(t *testing.T, file, old, replacement string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte(old), []byte(replacement), 1), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

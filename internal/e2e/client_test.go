@@ -1,0 +1,221 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"maps"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getgraft/graft/internal/e2e"
+	"github.com/getgraft/graft/internal/servertest"
+)
+
+// marker is what each client asks builtin__reshape to hand back.
+const marker = "carried there and back"
+
+// reshape is the arguments of run_tool that do so.
+func reshape() map[string]any {
+	return map[string]any{"vendor": "builtin", "name": "reshape", "input": map[string]any{"shape": map[string]any{"said": marker}}}
+}
+
+// toolResult is the part of a tools/call result that the tests read.
+type toolResult struct {
+	IsError bool `json:"isError"`
+	Content []struct {
+		Text string `json:"text"`
+	} `json:"content"`
+}
+
+func (r toolResult) check(t *testing.T) {
+	t.Helper()
+	if r.IsError || len(r.Content) == 0 || !strings.Contains(r.Content[0].Text, marker) {
+		t.Errorf("run_tool = %+v, want %q in its text", r, marker)
+	}
+}
+
+// tools is the part of a tools/list result that the tests read.
+type tools []struct {
+	Name string `json:"name"`
+}
+
+func (ts tools) check(t *testing.T) {
+	t.Helper()
+	var names []string
+	for _, tool := range ts {
+		names = append(names, tool.Name)
+	}
+	list := " " + strings.Join(names, " ") + " "
+	for _, want := range []string{"find_tool", "run_tool"} {
+		if !strings.Contains(list, " "+want+" ") {
+			t.Errorf("tools = %v, want %s among them", names, want)
+		}
+	}
+}
+
+func TestSDKv1(t *testing.T) {
+	t.Parallel()
+	kit := servertest.Start(t, servertest.Options{})
+	_, token := kit.Agent(t)
+	client := e2e.StartClient(t, "sdk-v1.mjs", kit.URL+"/mcp", token)
+	var answer struct {
+		Session, Error, Protocol, Instructions string
+		Server                                 struct{ Name string }
+		Tools                                  tools
+		Result                                 toolResult
+	}
+	client.Next(&answer)
+	if answer.Error != "" || answer.Server.Name != "graft" || answer.Session == "" {
+		t.Fatalf("connect = %+v, want graft and a session", answer)
+	}
+	session := answer.Session
+	client.Send(map[string]any{"list": true})
+	client.Next(&answer)
+	answer.Tools.check(t)
+	call := func() {
+		t.Helper()
+		answer.Result = toolResult{}
+		client.Send(map[string]any{"call": "run_tool", "arguments": reshape()})
+		client.Next(&answer)
+		if answer.Error != "" || answer.Session != session {
+			t.Errorf("call = error %q in session %q, want none in %q", answer.Error, answer.Session, session)
+		}
+		answer.Result.check(t)
+	}
+	call()
+	kit.Restart()
+	call()
+}
+
+func TestInspector(t *testing.T) {
+	t.Parallel()
+	kit := servertest.Start(t, servertest.Options{})
+	_, token := kit.Agent(t)
+	inspect := func(answer any, args ...string) {
+		t.Helper()
+		args = append([]string{
+			"--cli", kit.URL + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + token,
+			"--protocol-era", "legacy", "--format", "json",
+		}, args...)
+		stdout, stderr, code := e2e.RunScript(t, "mcp-inspector", args...)
+		if code != 0 {
+			t.Fatalf("inspector %v = exit %d\n%s%s", args, code, stdout, stderr)
+		}
+		if err := json.Unmarshal([]byte(stdout), answer); err != nil {
+			t.Fatalf("inspector %v printed %q: %v", args, stdout, err)
+		}
+	}
+	for range 2 { // the second time against restarted gateways
+		var list struct{ Result struct{ Tools tools } }
+		inspect(&list, "--method", "tools/list")
+		list.Result.Tools.check(t)
+		arguments, err := json.Marshal(reshape())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var call struct{ Result toolResult }
+		inspect(&call, "--method", "tools/call", "--tool-name", "run_tool", "--tool-args-json", string(arguments))
+		call.Result.check(t)
+		kit.Restart()
+	}
+}
+
+func TestMCPRemote(t *testing.T) {
+	t.Parallel()
+	kit := servertest.Start(t, servertest.Options{})
+	_, token := kit.Agent(t)
+	seen := watchSessions(t, kit.URL)
+	remote := e2e.StartScript(t, "mcp-remote", seen.url+"/mcp", "--header", "Authorization: Bearer "+token,
+		"--transport", "http-only")
+	id := 0
+	ask := func(method string, params, result any) {
+		t.Helper()
+		id++
+		remote.Send(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+		var answer struct {
+			ID     int
+			Result json.RawMessage
+			Error  json.RawMessage
+		}
+		for answer.ID != id { // notifications come between
+			remote.Next(&answer)
+		}
+		if answer.Error != nil {
+			t.Fatalf("%s = error %s", method, answer.Error)
+		}
+		if err := json.Unmarshal(answer.Result, result); err != nil {
+			t.Fatalf("%s = %s: %v", method, answer.Result, err)
+		}
+	}
+	var hello struct{ ServerInfo struct{ Name string } }
+	ask("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "graft-e2e", "version": "1.0.0"},
+	}, &hello)
+	if got, want := hello.ServerInfo.Name, "graft"; got != want {
+		t.Errorf("serverInfo.name = %q, want %q", got, want)
+	}
+	remote.Send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	var list struct{ Tools tools }
+	ask("tools/list", map[string]any{}, &list)
+	list.Tools.check(t)
+	var sessions [2][]string
+	for i := range sessions { // the second time against restarted gateways
+		var result toolResult
+		ask("tools/call", map[string]any{"name": "run_tool", "arguments": reshape()}, &result)
+		result.check(t)
+		sessions[i] = seen.sessions()
+		kit.Restart()
+	}
+	if before, after := sessions[0], sessions[1]; len(before) == 0 || !slices.Equal(before, after) {
+		t.Errorf("sessions after the restart = %v, want those opened before it: %v", after, before)
+	}
+}
+
+// sessionWatch is a proxy that notes which session ids clients use.
+type sessionWatch struct {
+	url string
+
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func watchSessions(t *testing.T, target string) *sessionWatch {
+	t.Helper()
+	to, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &sessionWatch{seen: map[string]bool{}}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			w.note(r.In.Header.Get("Mcp-Session-Id"))
+		},
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // a restart cuts streams
+	})
+	t.Cleanup(proxy.Close)
+	w.url = proxy.URL
+	return w
+}
+
+func (w *sessionWatch) note(session string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if session != "" {
+		w.seen[session] = true
+	}
+}
+
+func (w *sessionWatch) sessions() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.seen))
+}
