@@ -1,5 +1,5 @@
-// Package egress is the only way out of Graft: every request to a vendor, an upstream or a model is sent by a
-// Client, to a host of the set that the request names, and a credential joins it here, for the length of one call.
+// Package egress is the only way out of Graft: a Client sends every request to a vendor, an upstream or a model.
+// It goes to a host of the set that the request names, and a credential joins it here, for the length of one call.
 //
 // What must hold:
 //   - No connection is made to an address that is not public, unless the operator exempted its network. The
