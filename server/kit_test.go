@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/getgraft/graft/internal/servertest"
+	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
 )
 
@@ -66,4 +68,10 @@ func fields(kv ...string) string {
 		v.Set(kv[i], kv[i+1])
 	}
 	return v.Encode()
+}
+
+// organisation makes one in a private database.
+func organisation(t *testing.T, k *servertest.Kit) store.Caller {
+	t.Helper()
+	return storetest.Organisation(t, k.DB)
 }

@@ -67,7 +67,7 @@ var Table = []Entry{
 	{MethodNotAllowed, http.StatusMethodNotAllowed, "The HTTP method is not served on this path.", "Use one that `Allow` lists."},
 	{MediaTypeUnsupported, http.StatusUnsupportedMediaType, "The body is not `application/json`, or is compressed.", "Send plain `application/json`."},
 	{NotAcceptable, http.StatusNotAcceptable, "`Accept` lists nothing that this path answers with.", "Accept `application/json` and `text/event-stream`."},
-	{TooLarge, http.StatusRequestEntityTooLarge, "The body is larger than 4 MiB.", "Send less at once."},
+	{TooLarge, http.StatusRequestEntityTooLarge, "A body is larger than the limit that the message names.", "Send, or ask for, less at once."},
 	{HostNotAllowed, http.StatusForbidden, "The `Host` header is not this deployment's.", "Use the address the console shows. An operator sets it with `GRAFT_ORIGIN`."},
 	{OriginNotAllowed, http.StatusForbidden, "A browser page of another origin sent the request.", "An operator may allow the origin with `GRAFT_ORIGINS_ALLOW`."},
 	{RateLimited, http.StatusTooManyRequests, "More requests than the limit.", "Wait as long as `Retry-After` says."},

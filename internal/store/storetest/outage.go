@@ -1,0 +1,42 @@
+package storetest
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Outage ends every connection to dsn's database and lets no new one in, until restore is called. The database must be
+// a private one.
+func Outage(t testing.TB, dsn string) (restore func()) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	allow(t, name, "false")
+	return func() { allow(t, name, "true") }
+}
+
+func allow(t testing.TB, name, connections string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, `ALTER DATABASE `+pgx.Identifier{name}.Sanitize()+` ALLOW_CONNECTIONS `+connections); err != nil {
+		t.Fatal(err)
+	}
+	if connections == "true" {
+		return
+	}
+	if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1`, name); err != nil {
+		t.Fatal(err)
+	}
+}

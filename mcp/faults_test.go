@@ -1,0 +1,151 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/servertest"
+	"github.com/getgraft/graft/internal/store"
+)
+
+// Known faults of mcp-go that touch this part, each shown not to be ours.
+
+// A probe is a source of tools that misbehave on purpose.
+type probe struct {
+	started chan struct{} // wait says here that it runs
+	release chan struct{} // and waits for this
+}
+
+func newProbe() *probe {
+	return &probe{started: make(chan struct{}, 16), release: make(chan struct{})}
+}
+
+func (p *probe) Tools(context.Context, store.Caller) ([]catalog.Tool, error) {
+	var list []catalog.Tool
+	for _, name := range []string{"wait", "fail", "panic", "refuse", "foreign", "write"} {
+		list = append(list, catalog.Tool{
+			Vendor: "probe", Name: name, Title: name, Description: "A tool for tests.", ReadOnly: name != "write",
+			InputSchema: jsontext.Value(`{"type":"object"}`),
+		})
+	}
+	return list, nil
+}
+
+func (p *probe) Run(ctx context.Context, _ store.Caller, t catalog.Tool, _ jsontext.Value) (jsontext.Value, error) {
+	switch t.Name {
+	case "wait":
+		p.started <- struct{}{}
+		select {
+		case <-p.release:
+			return jsontext.Value(`"done"`), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	case "fail":
+		return nil, errors.New("dial tcp 10.1.2.3:5432: password=hunter2")
+	case "panic":
+		panic("hunter2")
+	case "refuse":
+		return nil, reason.Refuse(reason.Timeout, "The vendor took its time.").With("after", 30)
+	case "foreign":
+		return nil, reason.NotFound
+	}
+	return jsontext.Value(`null`), nil
+}
+
+// mcp-go keys calls under way by request id alone where there is no session in memory: another tenant's
+// notifications/cancelled ends them.
+func TestFaultCancellationAcrossTenants(t *testing.T) {
+	t.Parallel()
+	p := newProbe()
+	opts := servertest.Options{Sources: []catalog.Source{p}}
+	k := servertest.Start(t, opts)
+	victim := connect(t, k, "2025-06-18")
+	attackers := []*client{connect(t, k, "2025-06-18"), connect(t, servertest.Start(t, opts), "2025-06-18")}
+	attackers[1].url = victim.url // another organisation's agent, at the same gateway
+	done := make(chan answer, 1)
+	go func() {
+		done <- victim.post(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"probe__wait"}}`)
+	}()
+	<-p.started
+	for _, a := range attackers {
+		for _, id := range []string{"7", `"7"`} {
+			for range 2 { // each replica
+				got := a.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+				if got.status != http.StatusAccepted {
+					t.Errorf("cancelled = %d %s, want 202", got.status, got.body)
+				}
+			}
+		}
+	}
+	close(p.release)
+	if got := resultOf(t, <-done); got.IsError || got.text() != `"done"` {
+		t.Errorf("the call = %s, want it to finish", got.text())
+	}
+}
+
+// mcp-go answers with the text of a handler's error or panic.
+func TestFaultErrorTextIsWithheld(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Sources: []catalog.Source{newProbe()}})
+	c := connect(t, k, "2025-06-18")
+	for _, tool := range []string{"fail", "panic"} {
+		for _, call := range []string{
+			`{"name":"probe__` + tool + `"}`, `{"name":"run_tool","arguments":{"vendor":"probe","name":"` + tool + `"}}`,
+		} {
+			a := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + call + `}`)
+			got := resultOf(t, a)
+			if !got.IsError || !strings.Contains(got.text(), `"error":"internal","reason":"internal","requestId":"`+a.header.Get("X-Request-Id")+`"`) {
+				t.Errorf("%s = %s, want internal with the request id %s", call, got.text(), a.header.Get("X-Request-Id"))
+			}
+			for _, leak := range []string{"hunter2", "10.1.2.3", "goroutine", ".go:"} {
+				if strings.Contains(a.body, leak) {
+					t.Errorf("%s answers with %q", call, leak)
+				}
+			}
+			if !strings.Contains(k.Log.String(), a.header.Get("X-Request-Id")) {
+				t.Errorf("%s: the log does not have the request id", call)
+			}
+		}
+	}
+	if a := c.post(ping); a.status != http.StatusOK {
+		t.Errorf("ping after a panic = %d", a.status)
+	}
+	got := c.call("probe__refuse", `{}`)
+	if want := `{"error":"refused","reason":"timeout","message":"The vendor took its time.","after":30}`; !got.IsError || got.text() != want {
+		t.Errorf("a refusal = %s, want %s", got.text(), want)
+	}
+}
+
+// encoding/json folds the case of names, so that policy and dispatch can read different ones (E05).
+func TestFaultCaseFoldedNames(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Sources: []catalog.Source{newProbe()}})
+	c := connect(t, k, "2025-06-18")
+	for _, params := range []string{
+		`{"name":"builtin__reshape","Name":"probe__fail","arguments":{"shape":"kept"}}`,
+		`{"NAME":"probe__fail","name":"builtin__reshape","Arguments":{},"arguments":{"shape":"kept"}}`,
+	} {
+		a := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + params + `}`)
+		if got := resultOf(t, a); got.text() != `"kept"` {
+			t.Errorf("%s = %s, want reshape's result", params, got.text())
+		}
+	}
+}
+
+// A tool that changes things has nobody to ask yet, so it does not run.
+func TestWritesAreRefusedWhileNobodyCanBeAsked(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Sources: []catalog.Source{newProbe()}})
+	c := connect(t, k, "2025-06-18")
+	if got := c.call("probe__write", `{}`); !got.IsError || !strings.Contains(got.text(), `"reason":"forbidden"`) {
+		t.Errorf("probe__write = %s, want it refused", got.text())
+	}
+}
