@@ -12,9 +12,8 @@ import (
 // Config is every setting of `graft serve`. Its tags are the documentation: flags, environment and help.
 type Config struct {
 	Database `embed:""`
+	Address  `embed:""`
 
-	Listen         string   `env:"GRAFT_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on. Loopback only unless you say otherwise."`
-	Origin         string   `env:"GRAFT_ORIGIN" help:"The deployment's own origin, as people and clients type it: scheme, host and port, no path. When absent, http://localhost on the port listened on."`
 	OriginsAllow   []string `env:"GRAFT_ORIGINS_ALLOW" help:"Origins of browser clients that may call /mcp; a port may be *. With a loopback origin, http://localhost:* is allowed too."`
 	TrustedProxies []string `env:"GRAFT_TRUSTED_PROXIES" help:"Addresses or CIDRs of proxies whose X-Forwarded-For is believed."`
 
@@ -23,6 +22,21 @@ type Config struct {
 	RateAPI    string `name:"rate-api" env:"GRAFT_RATE_API" default:"20/s" help:"State-changing requests in the console, per user."`
 
 	MetricsListen string `env:"GRAFT_METRICS_LISTEN" help:"Address to serve /metrics on, apart from everything else. Off when absent."`
+}
+
+// Address is where the gateway is: for itself, and for people and clients.
+type Address struct {
+	Listen string `env:"GRAFT_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on. Loopback only unless you say otherwise."`
+	Origin string `env:"GRAFT_ORIGIN" help:"The deployment's own origin, as people and clients type it: scheme, host and port, no path. When absent, http://localhost on the port listened on."`
+}
+
+// Public is the origin, or what it is when it was left out.
+func (a Address) Public() string {
+	_, port, err := net.SplitHostPort(a.Listen)
+	if a.Origin != "" || err != nil {
+		return a.Origin
+	}
+	return "http://localhost:" + port
 }
 
 // Database is how to reach the data and open what is sealed in it: the part of the settings that every command needs.
@@ -64,10 +78,8 @@ func (c Config) settle() (settings, error) {
 	if err != nil || port == "" {
 		wrong("GRAFT_LISTEN", "must be host:port, not %q", c.Listen)
 	}
-	if c.Origin == "" {
-		s.Origin = "http://localhost:" + port
-		c.Origin = s.Origin
-	}
+	c.Origin = c.Public()
+	s.Origin = c.Origin
 	if c.MetricsListen != "" {
 		if _, port, err := net.SplitHostPort(c.MetricsListen); err != nil || port == "" {
 			wrong("GRAFT_METRICS_LISTEN", "must be host:port, not %q", c.MetricsListen)

@@ -40,9 +40,8 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 		}
 		defer func() { _ = metrics.Close() }()
 	}
-	if c.Origin == "" {
-		c.Origin = "http://localhost:" + port(listener)
-	}
+	c.Listen = listener.Addr().String() // the port, where :0 was asked for
+	c.Origin = c.Public()
 	s, err := server.New(ctx, c.Config, server.Deps{DB: db.DB, Master: keys, Log: log, Version: p.version})
 	if err != nil {
 		return err
@@ -64,11 +63,6 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 		})
 	}
 	return run.Wait()
-}
-
-func port(l net.Listener) string {
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // announce prints the one line a person needs: the link to begin with, or the address.

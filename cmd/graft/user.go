@@ -16,10 +16,10 @@ const linkLife = 72 * time.Hour
 
 type userAddCmd struct {
 	server.Database
+	server.Address
 	Email  string `required:"" help:"Email address; the account's name."`
 	Org    string `help:"Organisation. Made if it is missing; when absent, the only one there is, or one called after the email's domain."`
 	Role   string `default:"member" enum:"owner,admin,member,auditor" help:"Role in the organisation: ${enum}. Its first user is owner."`
-	Origin string `env:"GRAFT_ORIGIN" default:"http://localhost:8080" help:"The deployment's origin, which the link begins with."`
 	JSON   bool   `help:"Print JSON."`
 }
 
@@ -42,7 +42,7 @@ func (c *userAddCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		link := c.Origin + "/setup/" + token
+		link := c.Public() + "/setup/" + token
 		if c.JSON {
 			return json.NewEncoder(p.stdout).Encode(map[string]any{
 				"email": store.FoldEmail(c.Email), "user": user, "organisation": o.Name, "link": link,

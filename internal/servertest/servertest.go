@@ -91,7 +91,7 @@ func Start(t testing.TB, opts Options) *Kit {
 	k.URL = k.proxy.url
 	k.config = server.Config{
 		Database: server.Database{DatabaseConns: 6, MasterKey: "given", Log: "text"},
-		Listen:   "127.0.0.1:0", Origin: k.URL, RateMCP: "off", RateSignIn: "off", RateAPI: "off",
+		Address:  server.Address{Listen: "127.0.0.1:0", Origin: k.URL}, RateMCP: "off", RateSignIn: "off", RateAPI: "off",
 	}
 	if opts.Configure != nil {
 		opts.Configure(&k.config)

@@ -40,3 +40,16 @@ func allow(t testing.TB, name, connections string) {
 		t.Fatal(err)
 	}
 }
+
+// Rewind makes dsn's database look as if its newest migration had not run yet.
+func Rewind(t testing.TB, dsn string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), Superuser(t, dsn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	if _, err := conn.Exec(t.Context(), `DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,194 @@
+package main_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/getgraft/graft/internal/store"
+)
+
+// The operator's day, on one data folder: start, begin, make, look, stop, crash, start again.
+func TestServeAndTheCommandsBesideIt(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	s := h.serve()
+	welcome := lastWord(s.first)
+	if !strings.HasPrefix(s.first, "Open this link to begin: ") || !link.MatchString(welcome) {
+		t.Fatalf("serve printed %q, want one line with the welcome link", s.first)
+	}
+	if got := h.ok("health"); got != "ok\n" {
+		t.Errorf("health = %q", got)
+	}
+	for name, mode := range map[string]os.FileMode{"": 0o700, "master.key": 0o600, "database.url": 0o600} {
+		info, err := os.Stat(filepath.Join(h.dir, name))
+		if err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%q has mode %v (%v), want %v", name, info.Mode(), err, mode)
+		}
+	}
+
+	// A second start on the folder says who holds it; on another port, so that the port is not what stops it.
+	second := h.run("GRAFT_LISTEN=127.0.0.1:0", "serve")
+	if second.code != 1 || !strings.Contains(second.errout, h.dir) || !strings.Contains(second.errout, strconv.Itoa(s.cmd.Process.Pid)) {
+		t.Errorf("a second serve = exit %d %q, want it to name %s and process %d", second.code, second.errout, h.dir, s.cmd.Process.Pid)
+	}
+
+	// People and agents, while it serves.
+	if got := h.run("agent", "list"); got.code != 1 || !strings.Contains(got.errout, "no organisation yet") {
+		t.Errorf("agent list on an empty database = %+v", got)
+	}
+	one, two := h.ok("user", "add", "--email", "Ana@Example.com"), h.ok("user", "add", "--email", "ana@example.com", "--role", "auditor")
+	if !link.MatchString(strings.TrimSpace(one)) || one == two || get(t, strings.TrimSpace(one)) != http.StatusOK {
+		t.Errorf("user add printed %q and %q, want a fresh link each time, alone on stdout", one, two)
+	}
+	token := strings.TrimSpace(h.ok("agent", "add", "--name", "hermes"))
+	if !store.WellFormed(store.StaticTokenPrefix, token) {
+		t.Errorf("agent add printed %q, want the token alone", token)
+	}
+	if got := h.run("agent", "add", "--name", "HERMES"); got.code != 1 || !strings.Contains(got.errout, "Choose another name") || got.out != "" {
+		t.Errorf("agent add of a taken name = %+v", got)
+	}
+	if got := h.run("agent", "add", "--name", "x", "--user", "nobody@example.com"); got.code != 1 || !strings.Contains(got.errout, "not a member") {
+		t.Errorf("agent add for a stranger = %+v", got)
+	}
+	if status := post(t, "http://"+h.listen+"/mcp", token); status != http.StatusBadRequest {
+		t.Errorf("the new token = %d, want it let through to 400 session_required", status)
+	}
+	var list []struct{ ID, Name, User, RevokedAt string }
+	if err := json.Unmarshal([]byte(h.ok("agent", "list", "--json")), &list); err != nil || len(list) != 1 || list[0].Name != "hermes" || list[0].User != "ana@example.com" {
+		t.Errorf("agent list --json = %+v, %v", list, err)
+	}
+	if got := h.ok("agent", "revoke", "--name", "Hermes"); got != "hermes is revoked.\n" {
+		t.Errorf("agent revoke = %q", got)
+	}
+	if status := post(t, "http://"+h.listen+"/mcp", token); status != http.StatusUnauthorized {
+		t.Errorf("the revoked token = %d, want 401", status)
+	}
+	if got := h.run("agent", "revoke", "--name", "hermes"); got.code != 1 || !strings.Contains(got.errout, "no live agent") {
+		t.Errorf("agent revoke again = %+v", got)
+	}
+	if got := h.ok("doctor"); !strings.Contains(got, "10 checks, 0 failed") {
+		t.Errorf("doctor while serving:\n%s", got)
+	}
+	if got := h.ok("migrate"); !regexp.MustCompile(`^schema \d+\n$`).MatchString(got) {
+		t.Errorf("migrate = %q", got)
+	}
+	// The welcome link is dead: a user exists.
+	if status := get(t, welcome); status != http.StatusGone {
+		t.Errorf("the welcome link with a user there = %d, want 410", status)
+	}
+
+	if err := s.end(syscall.SIGTERM); err != nil {
+		t.Errorf("SIGTERM: %v\n%s", err, s.errout)
+	}
+	if strings.Contains(s.errout.String(), "level=ERROR") || strings.Contains(s.errout.String(), token) || strings.Contains(s.errout.String(), "grftl_") {
+		t.Errorf("the log has an error or a secret:\n%s", s.errout)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "database.url")); !os.IsNotExist(err) {
+		t.Errorf("database.url after a clean stop: %v, want it gone", err)
+	}
+	// Stopped, the commands start the database for themselves.
+	if got := h.ok("agent", "list"); !strings.Contains(got, "hermes") || !strings.Contains(got, "revoked") {
+		t.Errorf("agent list without serve:\n%s", got)
+	}
+	if got := h.run("health"); got.code != 1 || !strings.Contains(got.errout, "nothing answers") {
+		t.Errorf("health without serve = %+v", got)
+	}
+
+	// A crash leaves nothing behind that stops the next start.
+	crashed := h.serve()
+	if want := "Graft is at http://localhost:"; !strings.HasPrefix(crashed.first, want) {
+		t.Errorf("with a user there serve printed %q, want %q and the port", crashed.first, want)
+	}
+	_ = crashed.end(syscall.SIGKILL)
+	again := h.serve()
+	if got := h.ok("agent", "list"); !strings.Contains(got, "hermes") {
+		t.Errorf("agent list after a crash:\n%s", got)
+	}
+	if err := again.end(syscall.SIGINT); err != nil {
+		t.Errorf("SIGINT: %v\n%s", err, again.errout)
+	}
+}
+
+func TestWrongSettingsAreAllNamedWithExit2(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	o := h.run("GRAFT_LISTEN=nowhere", "GRAFT_RATE_MCP=lots", "GRAFT_ORIGIN=http://graft.example", "GRAFT_LOG=xml", "serve")
+	if o.code != 2 || o.out != "" {
+		t.Errorf("exit %d, stdout %q; want 2 and nothing", o.code, o.out)
+	}
+	for _, name := range []string{"GRAFT_LISTEN", "GRAFT_RATE_MCP", "GRAFT_ORIGIN", "GRAFT_LOG"} {
+		if !strings.Contains(o.errout, name) {
+			t.Errorf("%s is not named in:\n%s", name, o.errout)
+		}
+	}
+	if o := h.run("serve", "--no-such-flag"); o.code != 2 || !strings.Contains(o.errout, "--no-such-flag") {
+		t.Errorf("an unknown flag = exit %d %s", o.code, o.errout)
+	}
+	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "agent", "list"); o.code != 2 || !strings.Contains(o.errout, "GRAFT_MASTER_KEY") {
+		t.Errorf("a database without a master key = exit %d %s", o.code, o.errout)
+	}
+	key := strings.TrimSpace(h.ok("key", "new"))
+	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "GRAFT_MASTER_KEY="+key, "agent", "list"); o.code != 1 || !strings.Contains(o.errout, "reach database") {
+		t.Errorf("a database that is not there = exit %d %s", o.code, o.errout)
+	}
+	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "GRAFT_MASTER_KEY=short", "doctor"); o.code != 1 || strings.Contains(o.out, "short") {
+		t.Errorf("doctor with a bad key = exit %d %s", o.code, o.out)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"agent", "add", "--help"}} {
+		if got := h.ok(args...); !strings.Contains(got, "Usage: graft") {
+			t.Errorf("%v = %q", args, got)
+		}
+	}
+	if got := h.ok("serve", "--help"); !strings.Contains(got, "GRAFT_LISTEN") || !strings.Contains(got, "GRAFT_ORIGINS_ALLOW") {
+		t.Errorf("serve --help does not name its variables:\n%s", got)
+	}
+	if got := h.ok("--version"); strings.TrimSpace(got) == "" {
+		t.Errorf("--version = %q", got)
+	}
+}
+
+func post(t *testing.T, to, token string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+token)
+	return send(t, req)
+}
+
+func get(t *testing.T, to string) int {
+	t.Helper()
+	if _, err := url.Parse(to); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return send(t, req)
+}
+
+func send(t *testing.T, req *http.Request) int {
+	t.Helper()
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode
+}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+func TestRatesRead(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]rate{
+		"off": {}, "10/m": {10, time.Minute}, "20/s": {20, time.Second}, "50/s:200": {200, 4 * time.Second}, "6/m:60": {60, 10 * time.Minute},
+	} {
+		if got, err := parseRate(in); err != nil || got != want {
+			t.Errorf("parseRate(%q) = %+v, %v; want %+v", in, got, err, want)
+		}
+	}
+}
+
+// X-Forwarded-For is a header that anybody can send: only what trusted proxies added to it counts.
+func TestAddressBelievesTrustedProxiesOnly(t *testing.T) {
+	t.Parallel()
+	c := Config{Database: Database{DatabaseConns: 2, Log: "text"}, Address: Address{Listen: ":8080"}, TrustedProxies: []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8"}, RateMCP: "off", RateSignIn: "off", RateAPI: "off"}
+	set, err := c.settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{c: set}
+	for _, x := range []struct {
+		remote string
+		xff    []string
+		want   string
+	}{
+		{"192.0.2.9:5", nil, "192.0.2.9"},
+		{"192.0.2.9:5", []string{"203.0.113.7"}, "192.0.2.9"},
+		{"10.0.0.1:5", []string{"203.0.113.7"}, "203.0.113.7"},
+		{"10.0.0.1:5", []string{"1.1.1.1, 203.0.113.7"}, "203.0.113.7"},
+		{"10.0.0.1:5", []string{"1.1.1.1", "203.0.113.7, 10.0.0.2"}, "203.0.113.7"},
+		{"10.0.0.1:5", []string{"10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
+		{"10.0.0.1:5", []string{"nonsense"}, "10.0.0.1"},
+		{"10.0.0.1:5", []string{"203.0.113.7, nonsense"}, "10.0.0.1"},
+		{"10.0.0.1:5", nil, "10.0.0.1"},
+		{"[fd00::1]:5", []string{"2001:db8::7"}, "2001:db8::7"},
+		{"[::ffff:10.0.0.1]:5", []string{"203.0.113.7"}, "203.0.113.7"},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.RemoteAddr = x.remote
+		for _, h := range x.xff {
+			r.Header.Add("X-Forwarded-For", h)
+		}
+		if got := s.address(r); got != x.want {
+			t.Errorf("address of %s through %q = %s, want %s", x.remote, x.xff, got, x.want)
+		}
+	}
+}
