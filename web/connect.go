@@ -20,8 +20,8 @@ type Connect struct {
 // there: a letter, then letters, digits, hyphens and
 // underscores, else it is "graft".
 //
-// Seen to connect with the token in a header: Claude Code 2.1.197, Codex 0.171.0
-// and OpenClaw 2026.9.6. From their documentation: Cursor, VS Code, Hermes.
+// Seen to connect with the token in a header: Claude Code 2.1.197 and OpenClaw 2026.9.6. Seen to read its block and
+// report bearer authentication: Codex 0.171.0. From their documentation: Cursor, VS Code, Hermes.
 func ConnectBlocks(url, name string) []Connect {
 	if !plainName.MatchString(name) {
 		name = "graft"
