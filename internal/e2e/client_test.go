@@ -63,7 +63,7 @@ func TestSDKv1(t *testing.T) {
 	t.Parallel()
 	kit := servertest.Start(t, servertest.Options{})
 	_, token := kit.Agent(t)
-	client := e2e.StartClient(t, "sdk-v1.mjs", kit.URL+"/mcp", token)
+	client := e2e.NewProgram(t, e2e.Client(t, "sdk-v1.mjs")).Start(kit.URL+"/mcp", token)
 	var answer struct {
 		Session, Error, Protocol, Instructions string
 		Server                                 struct{ Name string }
@@ -97,13 +97,14 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	kit := servertest.Start(t, servertest.Options{})
 	_, token := kit.Agent(t)
+	inspector := e2e.NewProgram(t, e2e.Script(t, "mcp-inspector"))
 	inspect := func(answer any, args ...string) {
 		t.Helper()
 		args = append([]string{
 			"--cli", kit.URL + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + token,
 			"--protocol-era", "legacy", "--format", "json",
 		}, args...)
-		stdout, stderr, code := e2e.RunScript(t, "mcp-inspector", args...)
+		stdout, stderr, code := inspector.Run(args...)
 		if code != 0 {
 			t.Fatalf("inspector %v = exit %d\n%s%s", args, code, stdout, stderr)
 		}
@@ -131,7 +132,7 @@ func TestMCPRemote(t *testing.T) {
 	kit := servertest.Start(t, servertest.Options{})
 	_, token := kit.Agent(t)
 	seen := watchSessions(t, kit.URL)
-	remote := e2e.StartScript(t, "mcp-remote", seen.url+"/mcp", "--header", "Authorization: Bearer "+token,
+	remote := e2e.NewProgram(t, e2e.Script(t, "mcp-remote")).Start(seen.url+"/mcp", "--header", "Authorization: Bearer "+token,
 		"--transport", "http-only")
 	id := 0
 	ask := func(method string, params, result any) {

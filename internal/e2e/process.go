@@ -7,67 +7,86 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// Process is a client program that a test talks to in JSON lines; it ends with the test.
+// Program is a client run by Node, with a home of its own that lasts as long as the test: no test sees another's files,
+// or a developer's.
+type Program struct {
+	t    testing.TB
+	path string
+	env  []string
+}
+
+// NewProgram prepares the program at path, from Client, Script or Module, with variables beside those of the test.
+func NewProgram(t testing.TB, path string, env ...string) *Program {
+	t.Helper()
+	home := t.TempDir()
+	return &Program{t: t, path: path, env: append([]string{
+		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "MCP_REMOTE_CONFIG_DIR=" + home,
+	}, env...)}
+}
+
+func (p *Program) command(ctx context.Context, args []string) *exec.Cmd {
+	p.t.Helper()
+	cmd := exec.CommandContext(ctx, Node(p.t), append([]string{p.path}, args...)...)
+	cmd.Env = append(cmd.Environ(), p.env...)
+	return cmd
+}
+
+// Run runs the program to its end, a minute at most, and returns what it printed and its exit code.
+func (p *Program) Run(args ...string) (stdout, stderr string, code int) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 2*patience)
+	defer cancel()
+	cmd := p.command(ctx, args)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.t.Fatalf("run %s: %v", p.path, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Start starts the program for a talk in JSON lines; it ends with the test.
+func (p *Program) Start(args ...string) *Process {
+	p.t.Helper()
+	cmd := p.command(p.t.Context(), args)
+	proc := &Process{t: p.t, name: filepath.Base(p.path), lines: make(chan []byte, 64), stderr: &buffer{}}
+	cmd.Stderr = proc.stderr
+	stdin, errIn := cmd.StdinPipe()
+	stdout, errOut := cmd.StdoutPipe()
+	if err := errors.Join(errIn, errOut); err != nil {
+		p.t.Fatalf("start %s: %v", p.path, err)
+	}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatalf("start %s: %v", p.path, err)
+	}
+	proc.stdin = stdin
+	go proc.read(stdout)
+	p.t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Process.Kill()
+		for range proc.lines { // until read is done
+		}
+		_ = cmd.Wait() // killed: the error says only that
+	})
+	return proc
+}
+
+// Process is a running program that a test talks to in JSON lines.
 type Process struct {
 	t      testing.TB
 	name   string
 	stdin  io.WriteCloser
 	lines  chan []byte // what it said, a line each; closed when it has ended
 	stderr *buffer
-}
-
-// StartClient runs one of the programs in clients/ under Node.
-func StartClient(t testing.TB, name string, args ...string) *Process {
-	t.Helper()
-	return startNode(t, name, append([]string{Client(t, name)}, args...))
-}
-
-// StartScript runs an npm command under Node, one that speaks JSON lines: mcp-remote.
-func StartScript(t testing.TB, name string, args ...string) *Process {
-	t.Helper()
-	return startNode(t, name, append([]string{Script(t, name)}, args...))
-}
-
-func startNode(t testing.TB, name string, args []string) *Process {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), Node(t), args...)
-	cmd.Env = clientEnv(t, cmd)
-	p := &Process{t: t, name: name, lines: make(chan []byte, 64), stderr: &buffer{}}
-	cmd.Stderr = p.stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatalf("start %s: %v", name, err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatalf("start %s: %v", name, err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start %s: %v", name, err)
-	}
-	p.stdin = stdin
-	go p.read(stdout)
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = cmd.Process.Kill()
-		for range p.lines { // until read is done
-		}
-		_ = cmd.Wait() // killed: the error says only that
-	})
-	return p
-}
-
-// clientEnv gives a client an empty home, so that no test sees another's files or a developer's.
-func clientEnv(t testing.TB, cmd *exec.Cmd) []string {
-	t.Helper()
-	home := t.TempDir()
-	return append(cmd.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "MCP_REMOTE_CONFIG_DIR="+home)
 }
 
 func (p *Process) read(stdout io.Reader) {
@@ -105,23 +124,6 @@ func (p *Process) Next(answer any) {
 	case <-time.After(patience):
 		p.t.Fatalf("%s said nothing for %s\n%s", p.name, patience, p.stderr)
 	}
-}
-
-// RunScript runs an npm command under Node to its end, a minute at most, and returns what it printed and its exit code.
-func RunScript(t testing.TB, name string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, Node(t), append([]string{Script(t, name)}, args...)...)
-	cmd.Env = clientEnv(t, cmd)
-	var out, errs strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("run %s: %v", name, err)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // buffer keeps what a program says on stderr while it runs.

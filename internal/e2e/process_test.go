@@ -19,23 +19,23 @@ func closed(t *testing.T) string {
 	return server.URL + "/mcp"
 }
 
-func TestStartClientRelaysLines(t *testing.T) {
+func TestStartRelaysLines(t *testing.T) {
 	t.Parallel()
 	var answer struct {
 		Error string
 		Code  int
 	}
-	e2e.StartClient(t, "sdk-v1.mjs", closed(t)).Next(&answer)
+	e2e.NewProgram(t, e2e.Client(t, "sdk-v1.mjs")).Start(closed(t)).Next(&answer)
 	if answer.Error == "" || answer.Code != http.StatusUnauthorized {
 		t.Errorf("connect = %+v, want an error with code 401", answer)
 	}
 }
 
-func TestRunScriptReturnsTheExitCode(t *testing.T) {
+func TestRunReturnsTheExitCode(t *testing.T) {
 	t.Parallel()
-	stdout, stderr, code := e2e.RunScript(t, "mcp-inspector",
+	stdout, stderr, code := e2e.NewProgram(t, e2e.Script(t, "mcp-inspector")).Run(
 		"--cli", closed(t), "--transport", "http", "--stored-auth-only", "--method", "tools/list")
 	if code != 3 { // "auth required"
-		t.Errorf("RunScript() = exit %d, want 3\n%s%s", code, stdout, stderr)
+		t.Errorf("Run() = exit %d, want 3\n%s%s", code, stdout, stderr)
 	}
 }

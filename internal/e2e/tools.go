@@ -32,6 +32,16 @@ func Module(t testing.TB, name string) string {
 	return mustExist(t, filepath.Join(modules(t), filepath.FromSlash(name)))
 }
 
+// Vendor returns the path of a file inside the npm package of a vendor's own client, which `make clients` installs.
+func Vendor(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(Root(t), "internal", "e2e", "vendors", "node_modules", filepath.FromSlash(name))
+	if !exists(path) {
+		t.Fatalf("%s is missing; `make clients` installs it", path)
+	}
+	return path
+}
+
 // Client returns the path of one of our own small client programs in clients/, to be run by Node.
 func Client(t testing.TB, name string) string {
 	t.Helper()
