@@ -2,7 +2,8 @@
 // edge where errors become answers. It starts what runs beside requests and stops all of it again.
 //
 // What must hold:
-//   - Every route stands in routes.go with the middleware it goes through; the README's table is checked against it.
+//   - Every route stands in routes.go with the middleware it goes through; tests walk that table and ask each one who
+//     may use it.
 //   - On /mcp the bearer is checked before any method, version, session or body.
 //   - An error becomes words once, here; one that is no refusal is answered as internal with a request id, and its
 //     text goes to the log alone.

@@ -17,10 +17,10 @@ const linkLife = 72 * time.Hour
 type userAddCmd struct {
 	server.Database
 	server.Address
-	Email  string `required:"" help:"Email address; the account's name."`
-	Org    string `help:"Organisation. Made if it is missing; when absent, the only one there is, or one called after the email's domain."`
-	Role   string `default:"member" enum:"owner,admin,member,auditor" help:"Role in the organisation: ${enum}. Its first user is owner."`
-	JSON   bool   `help:"Print JSON."`
+	Email string `required:"" help:"Email address; the account's name."`
+	Org   string `help:"Organisation. Made if it is missing; when absent, the only one there is, or one called after the email's domain."`
+	Role  string `default:"member" enum:"owner,admin,member,auditor" help:"Role in the organisation: ${enum}. Its first user is owner."`
+	JSON  bool   `help:"Print JSON."`
 }
 
 // Run makes the account and its membership where they are missing, and always a fresh link.
