@@ -1,0 +1,13 @@
+// Package console is the people's pages: one file per screen, each a handler that reads what the page shows, hands it
+// to a component of web, and on POST does the one thing its button says. The server owns the route table.
+//
+// What must always hold:
+//   - A GET decides nothing and uses nothing up. State changes on POST only.
+//   - A person acts as the member they are now: the role is read from the database on every request, and a removed
+//     member is out with the next one.
+//   - A password or an agent's token is in no error, log line, session or later page. A token is drawn once, as the
+//     answer to the POST that made it.
+//   - An unknown address and a wrong password are one answer, after the same work.
+//   - Another member's agent, another organisation's and none are one page.
+//   - Every page is whole before its first byte is sent, so that an error is a page of its own.
+package console
