@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -34,3 +35,6 @@ func HashWhenFull(ctx context.Context, password string) error {
 	_, err := p.hash(ctx, password)
 	return err
 }
+
+// SetKeepAlive sets the longest silence on a live stream.
+func (h *Handler) SetKeepAlive(d time.Duration) { h.keepAlive = d }

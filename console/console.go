@@ -1,0 +1,66 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/store"
+)
+
+// Config is what a Handler needs. All of it is required but Stop.
+type Config struct {
+	DB      *store.DB
+	Catalog *catalog.Catalog
+	// Origin is the deployment's own, as in https://graft.example.org: no path, no slash. Under https the session's
+	// cookie is Secure and bound to the host.
+	Origin string
+	Log    *slog.Logger
+	// Now is the clock of sessions and of "12 s ago".
+	Now func() time.Time
+	// Streams is how many MCP streams an agent has open on this replica.
+	Streams func(store.AgentID) int
+	// LiveEvery is how often a live page looks for changes.
+	LiveEvery time.Duration
+	// Stop ends the live streams when it is closed, while requests under way go on. Nil: never.
+	Stop <-chan struct{}
+	// RequestID is the id of the request that ctx belongs to.
+	RequestID func(context.Context) string
+}
+
+// A Handler has a method for every screen. A screen returns what it could not do, for Fail to draw.
+type Handler struct {
+	c         Config
+	host      string // of Origin, as a page's foot shows it
+	secure    bool   // Origin is https
+	sessions  *scs.SessionManager
+	passwords *passwords
+	slots     *slots
+	keepAlive time.Duration // the longest silence on a live stream
+}
+
+// New makes a Handler.
+func New(c Config) (*Handler, error) {
+	u, err := url.Parse(c.Origin)
+	if err != nil || u.Host == "" || u.Path != "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("console: origin %q is not http:// or https:// and a host alone", c.Origin)
+	}
+	if c.DB == nil || c.Catalog == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.LiveEvery <= 0 {
+		return nil, errors.New("console: the configuration is not complete")
+	}
+	h := &Handler{
+		c: c, host: u.Host, secure: u.Scheme == "https",
+		passwords: newPasswords(), slots: newSlots(liveStreams), keepAlive: 15 * time.Second,
+	}
+	h.sessions = h.newSessions()
+	return h, nil
+}
+
+// gateway is the address that clients are given.
+func (h *Handler) gateway() string { return h.c.Origin + "/mcp" }

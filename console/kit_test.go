@@ -1,0 +1,385 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// goodPassword is one that every form takes.
+const goodPassword = "seven green kettles sing"
+
+// A house is the console as a browser meets it, on one database.
+type house struct {
+	db      *store.DB
+	url     string
+	server  *httptest.Server
+	clock   *clock
+	handler *console.Handler
+	log     *syncBuffer
+	streams atomic.Int64 // that every agent has
+	stop    chan struct{}
+	gate    chan struct{} // a request to /slow waits for it once its session is loaded
+	loaded  chan struct{} // and says here that it is
+}
+
+// clock is now, moved.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// start serves the console on the package's database.
+func start(t *testing.T) *house { return startOn(t, storetest.URL(t), false) }
+
+// startOn serves the console on the database at dsn, under https if tls.
+func startOn(t *testing.T, dsn string, tls bool) *house {
+	t.Helper()
+	s := &house{clock: &clock{}, log: &syncBuffer{}, stop: make(chan struct{}), gate: make(chan struct{}), loaded: make(chan struct{})}
+	// Ten past, so that no test meets the full hour, when live streams say everything again.
+	s.clock.advance(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 10*time.Minute)))
+	s.db = storetest.Open(t, dsn, s.clock.now)
+	s.server = httptest.NewUnstartedServer(nil)
+	scheme := "http://"
+	if tls {
+		scheme = "https://"
+	}
+	var err error
+	s.handler, err = console.New(console.Config{
+		DB: s.db, Catalog: catalog.New(catalog.Builtins{}), Origin: scheme + s.server.Listener.Addr().String(),
+		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
+		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
+		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.server.Config.Handler = s.routes()
+	if tls {
+		s.server.StartTLS()
+	} else {
+		s.server.Start()
+	}
+	s.url = s.server.URL
+	t.Cleanup(func() {
+		s.server.CloseClientConnections()
+		s.server.Close()
+	})
+	return s
+}
+
+type requestID struct{}
+
+// routes mounts the screens as the server does.
+func (s *house) routes() http.Handler {
+	h := s.handler
+	page := func(screen func(http.ResponseWriter, *http.Request) error) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := screen(w, r); err != nil {
+				h.Fail(w, r, err)
+			}
+		})
+	}
+	in := func(screen func(http.ResponseWriter, *http.Request) error) http.Handler {
+		return h.Session(h.Require(page(screen)))
+	}
+	anybody := func(screen func(http.ResponseWriter, *http.Request) error) http.Handler {
+		return h.Session(page(screen))
+	}
+	mux := http.NewServeMux()
+	for path, handler := range map[string]http.Handler{
+		"GET /{$}":                 in(h.Home),
+		"GET /agents":              in(h.Agents),
+		"GET /agents/new":          in(h.AgentNew),
+		"POST /agents":             in(h.AgentCreate),
+		"GET /agents/{id}":         in(h.Agent),
+		"GET /agents/{id}/revoke":  in(h.AgentRevokePage),
+		"POST /agents/{id}/revoke": in(h.AgentRevoke),
+		"GET /agents/{id}/token":   in(h.AgentToken),
+		"POST /agents/{id}/token":  in(h.AgentRenew),
+		"GET /live/agents":         in(h.LiveAgents),
+		"GET /live/agents/{id}":    in(h.LiveAgent),
+		"GET /signin":              anybody(h.SignInPage),
+		"POST /signin":             anybody(h.SignIn),
+		"POST /signout":            in(h.SignOut),
+		"GET /setup/{token}":       anybody(h.SetupPage),
+		"POST /setup/{token}":      anybody(h.Setup),
+		"/":                        anybody(h.NotFound),
+		"GET /broken":              in(func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("the cat sat on %s", "s3cret") }),
+		"GET /slow": h.Session(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.loaded <- struct{}{}
+			<-s.gate
+			h.Require(page(h.Home)).ServeHTTP(w, r)
+		})),
+	} {
+		mux.Handle(path, handler)
+	}
+	var n atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+		id := fmt.Sprintf("request-%d", n.Add(1))
+		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestID{}, id)))
+	})
+}
+
+// A browser keeps cookies and follows nothing by itself.
+type browser struct {
+	t    *testing.T
+	s    *house
+	http *http.Client
+}
+
+func (s *house) browser(t *testing.T) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := *s.server.Client()
+	c.Jar = jar
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &browser{t: t, s: s, http: &c}
+}
+
+// A page is what a browser got.
+type page struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (p page) to() string { return p.header.Get("Location") }
+
+// main is the start of what the page says, for a test's message.
+func (p page) main() string {
+	_, main, found := strings.Cut(p.body, "<main")
+	if !found {
+		main = p.body
+	}
+	return main[:min(len(main), 1500)]
+}
+
+func (b *browser) do(r *http.Request) page {
+	b.t.Helper()
+	resp, err := b.http.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return page{resp.StatusCode, resp.Header, string(body)}
+}
+
+func (b *browser) get(path string) page {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.s.url+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.do(r)
+}
+
+// post sends a form of names and values in turn.
+func (b *browser) post(path string, form ...string) page {
+	b.t.Helper()
+	v := url.Values{}
+	for i := 0; i < len(form); i += 2 {
+		v.Add(form[i], form[i+1])
+	}
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.s.url+path, strings.NewReader(v.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return b.do(r)
+}
+
+// cookie is the browser's session cookie, or "".
+func (b *browser) cookie() string {
+	u, _ := url.Parse(b.s.url)
+	for _, c := range b.http.Jar.Cookies(u) {
+		if c.Name == "graft" || c.Name == "__Host-graft" {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// plant gives the browser a session cookie from elsewhere.
+func (b *browser) plant(value string) {
+	u, _ := url.Parse(b.s.url)
+	b.http.Jar.SetCookies(u, []*http.Cookie{{Name: "graft", Value: value, Path: "/"}})
+}
+
+// signedIn is a browser that c signed in with, through a one-time link.
+func (s *house) signedIn(t *testing.T, c store.Caller) *browser {
+	t.Helper()
+	b := s.browser(t)
+	p := b.post(s.link(t, c), "name", "Somebody", "password", goodPassword)
+	wantRedirect(t, p, "/")
+	return b
+}
+
+// link is the path of a one-time link of c's.
+func (s *house) link(t *testing.T, c store.Caller) string {
+	t.Helper()
+	token, err := s.db.System().NewSignInLink(t.Context(), c.User, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "/setup/" + token
+}
+
+// email is c's address.
+func (s *house) email(t *testing.T, c store.Caller) string {
+	t.Helper()
+	list, err := s.db.System().Memberships(t.Context(), c.User)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("memberships of %s: %v, %v", c.User, list, err)
+	}
+	return list[0].Email
+}
+
+// as runs fn as c.
+func (s *house) as(t *testing.T, c store.Caller, fn func(*store.Tx) error) {
+	t.Helper()
+	if err := s.db.As(t.Context(), c, fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remove takes c's membership away, as nothing in the product does yet.
+func (s *house) remove(t *testing.T, dsn string, c store.Caller) {
+	t.Helper()
+	b := c.User.Bytes()
+	query(t, storetest.Superuser(t, dsn), fmt.Sprintf("UPDATE member SET removed_at = created_at WHERE user_id = '%x'", b))
+}
+
+func wantStatus(t *testing.T, p page, status int) {
+	t.Helper()
+	if p.status != status {
+		t.Fatalf("status = %d, want %d; Location %q; body:\n%s", p.status, status, p.to(), p.main())
+	}
+}
+
+func wantRedirect(t *testing.T, p page, to string) {
+	t.Helper()
+	wantStatus(t, p, http.StatusSeeOther)
+	if p.to() != to {
+		t.Fatalf("Location = %q, want %q", p.to(), to)
+	}
+}
+
+func wantText(t *testing.T, p page, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(p.body, text) {
+			t.Errorf("page lacks %q:\n%s", text, p.main())
+		}
+	}
+}
+
+func wantNoText(t *testing.T, p page, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(p.body, text) {
+			t.Errorf("page has %q:\n%s", text, p.main())
+		}
+	}
+}
+
+// query runs one statement over the cluster's socket and returns the first column. It speaks the simple protocol by
+// hand, since drivers belong to the store: these tests only look from outside at what the product must not leave.
+func query(t *testing.T, dsn, statement string) []string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", q.Get("host")+"/.s.PGSQL."+q.Get("port"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	user := q.Get("user")
+	if u.User != nil {
+		user = u.User.Username()
+	}
+	startup := binary.BigEndian.AppendUint32(nil, 3<<16)
+	startup = append(startup, "user\x00"+user+"\x00database\x00"+strings.TrimPrefix(u.Path, "/")+"\x00\x00"...)
+	send := func(kind string, body []byte) {
+		msg := binary.BigEndian.AppendUint32([]byte(kind), uint32(len(body)+4))
+		if _, err := conn.Write(append(msg, body...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("", startup)
+	readUntilReady(t, conn)
+	send("Q", []byte(statement+"\x00"))
+	return readUntilReady(t, conn)
+}
+
+func readUntilReady(t *testing.T, conn net.Conn) (rows []string) {
+	t.Helper()
+	for {
+		var head [5]byte
+		if _, err := io.ReadFull(conn, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
+		if _, err := io.ReadFull(conn, body); err != nil {
+			t.Fatal(err)
+		}
+		switch head[0] {
+		case 'E':
+			t.Fatalf("postgres: %q", body)
+		case 'D': // columns, then of each its length, -1 for NULL, and its text
+			if n := int32(binary.BigEndian.Uint32(body[2:])); n >= 0 {
+				rows = append(rows, string(body[6:6+n]))
+			}
+		case 'Z':
+			return rows
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"github.com/getgraft/graft/internal/store"
+)
+
+const (
+	sessionLife  = 30 * 24 * time.Hour // from sign-in, however much it is used
+	sessionIdle  = 7 * 24 * time.Hour  // since it was last used
+	sessionTouch = time.Hour           // how exactly "last used" is kept
+)
+
+// The values of a session. Times are Unix seconds.
+const (
+	keyUser  = "user"  // the UserID, in wire form
+	keyOrg   = "org"   // the OrgID that the person acts in
+	keyBegan = "began" // when they signed in
+	keySeen  = "seen"  // when the session was last used, to sessionTouch
+	keyFlash = "flash" // a sentence for the next page
+)
+
+func (h *Handler) newSessions() *scs.SessionManager {
+	m := scs.New()
+	m.Store = sessionStore{h.c.DB.System(), h.c.Now}
+	m.Lifetime = sessionLife
+	return m
+}
+
+// cookieName binds the cookie to this host and to https where there is https (RFC 6265bis §4.1.3.2).
+func (h *Handler) cookieName() string {
+	if h.secure {
+		return "__Host-graft"
+	}
+	return "graft"
+}
+
+type cookieKey struct{}
+
+// cookieOf is the session cookie that the request came with, or "". Its second result says whether Session has run.
+func cookieOf(ctx context.Context) (string, bool) {
+	s, ok := ctx.Value(cookieKey{}).(string)
+	return s, ok
+}
+
+// Session loads the browser's session for next. It does not ask whether anybody is signed in. A database that does
+// not answer is a page that says so, never a sign-out.
+//
+// The manager's own LoadAndSave is not used: it saves from within the response, when an error can no longer be
+// answered, and it wraps the writer of streams. Here whatever changes a session saves it, before anything is written.
+func (h *Handler) Session(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var token string
+		if c, err := r.Cookie(h.cookieName()); err == nil {
+			token = c.Value
+		}
+		ctx, err := h.sessions.Load(r.Context(), token)
+		if err != nil {
+			h.Fail(w, r, fmt.Errorf("load web session: %w", err))
+			return
+		}
+		ctx = context.WithValue(ctx, cookieKey{}, token)
+		if err := h.touch(ctx); err != nil {
+			h.Fail(w, r.WithContext(ctx), err)
+			return
+		}
+		w.Header().Add("Vary", "Cookie")
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// touch moves a session's last use forward, seldom enough to cost nothing.
+func (h *Handler) touch(ctx context.Context) error {
+	now, seen := h.c.Now(), h.sessions.GetInt64(ctx, keySeen)
+	if seen == 0 || now.Sub(time.Unix(seen, 0)) < sessionTouch {
+		return nil
+	}
+	h.sessions.Put(ctx, keySeen, now.Unix())
+	return h.save(ctx)
+}
+
+// save writes the session of ctx down.
+func (h *Handler) save(ctx context.Context) error {
+	if _, _, err := h.sessions.Commit(ctx); err != nil {
+		return fmt.Errorf("save web session: %w", err)
+	}
+	return nil
+}
+
+// begin signs user in, in a session that nobody knew before and that holds nothing of an earlier one.
+func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, user store.UserID, org store.OrgID, flash string) error {
+	if err := h.sessions.Clear(ctx); err != nil {
+		return fmt.Errorf("clear web session: %w", err)
+	}
+	if err := h.sessions.RenewToken(ctx); err != nil {
+		return fmt.Errorf("renew web session: %w", err)
+	}
+	now := h.c.Now().Unix()
+	h.sessions.Put(ctx, keyUser, user.String())
+	h.sessions.Put(ctx, keyOrg, org.String())
+	h.sessions.Put(ctx, keyBegan, now)
+	h.sessions.Put(ctx, keySeen, now)
+	if flash != "" {
+		h.sessions.Put(ctx, keyFlash, flash)
+	}
+	if err := h.save(ctx); err != nil {
+		return err
+	}
+	h.setCookie(w, h.sessions.Token(ctx), int(sessionLife/time.Second))
+	return nil
+}
+
+// end signs out: the session is gone for every copy of its cookie.
+func (h *Handler) end(ctx context.Context, w http.ResponseWriter) error {
+	if err := h.sessions.Destroy(ctx); err != nil {
+		return fmt.Errorf("end web session: %w", err)
+	}
+	h.setCookie(w, "", -1)
+	return nil
+}
+
+func (h *Handler) setCookie(w http.ResponseWriter, token string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: h.cookieName(), Value: token, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: h.secure, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// done ends a POST that did what it was asked: a sentence for the next page, and the way there.
+func (h *Handler) done(w http.ResponseWriter, r *http.Request, flash, url string) error {
+	h.sessions.Put(r.Context(), keyFlash, flash)
+	if err := h.save(r.Context()); err != nil {
+		return err
+	}
+	http.Redirect(w, r, url, http.StatusSeeOther)
+	return nil
+}
+
+// sessionStore keeps scs sessions in web_session, by the hash of their cookie. It rules on their end itself, since
+// scs knows no clock but its own.
+type sessionStore struct {
+	system *store.System
+	now    func() time.Time
+}
+
+// FindCtx implements scs.CtxStore.
+func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	data, err := s.system.WebSession(ctx, store.HashToken(token))
+	if store.IsAbsent(err) {
+		return nil, false, nil
+	}
+	return data, err == nil, err
+}
+
+// CommitCtx implements scs.CtxStore. The session that a request came with is only ever changed: once it has ended,
+// another request that was under way does not bring it back.
+func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
+	if came, _ := cookieOf(ctx); came == token {
+		if _, found, err := s.FindCtx(ctx, token); err != nil || !found {
+			return err
+		}
+	}
+	_, values, err := scs.GobCodec{}.Decode(data)
+	if err != nil {
+		return err
+	}
+	text, _ := values[keyUser].(string)
+	user, err := store.ParseID[store.UserKind](text)
+	if err != nil {
+		return fmt.Errorf("read user of web session: %w", err)
+	}
+	began, _ := values[keyBegan].(int64)
+	expires := time.Unix(began, 0).Add(sessionLife)
+	if idle := s.now().Add(sessionIdle); idle.Before(expires) {
+		expires = idle
+	}
+	return s.system.SaveWebSession(ctx, store.HashToken(token), user, data, expires)
+}
+
+// DeleteCtx implements scs.CtxStore.
+func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
+	return s.system.DeleteWebSession(ctx, store.HashToken(token))
+}
+
+// Find implements scs.Store, as the two below do; scs calls the methods with a context instead.
+func (s sessionStore) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+// Commit implements scs.Store.
+func (s sessionStore) Commit(token string, data []byte, expiry time.Time) error {
+	return s.CommitCtx(context.Background(), token, data, expiry)
+}
+
+// Delete implements scs.Store.
+func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }

@@ -1,0 +1,116 @@
+package console
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/web"
+)
+
+// SignInPage is GET /signin. Who is signed in already goes on.
+func (h *Handler) SignInPage(w http.ResponseWriter, r *http.Request) error {
+	next := localPath(r.URL.Query().Get("next"))
+	_, ok, err := h.lookUp(r.Context())
+	if err != nil {
+		return err
+	}
+	if ok {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return nil
+	}
+	return h.drawSignIn(w, r, http.StatusOK, web.SignIn{Next: next})
+}
+
+// drawSignIn completes v and draws it.
+func (h *Handler) drawSignIn(w http.ResponseWriter, r *http.Request, status int, v web.SignIn) error {
+	v.Focus = h.focus()
+	if v.Next == "/" {
+		v.Next = ""
+	}
+	o, err := h.c.DB.System().OrganisationByName(r.Context(), "")
+	switch ref := reason.Of(err); {
+	case err == nil:
+		v.OrgName = o.Name
+	case ref.Word == reason.NotFoundWord && v.Error == "":
+		v.Error = "Nobody has an account here yet. Open the link that Graft printed when it started."
+	case ref.Status() >= http.StatusInternalServerError:
+		return fmt.Errorf("load organisation: %w", err)
+	}
+	return h.draw(w, r, status, v.Page())
+}
+
+// SignIn is POST /signin. An address that nobody has, one without a password, a wrong password and a user who is a
+// member nowhere get one answer after the same work.
+func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(r); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	email, password, next := r.PostForm.Get("email"), r.PostForm.Get("password"), localPath(r.PostForm.Get("next"))
+	user, ok, err := h.authenticate(r, email, password)
+	if err != nil {
+		return err
+	}
+	var orgs []store.Membership
+	if ok {
+		if orgs, err = h.c.DB.System().Memberships(ctx, user); err != nil {
+			return fmt.Errorf("load memberships of %s: %w", user, err)
+		}
+	}
+	if len(orgs) == 0 {
+		return h.drawSignIn(w, r, reason.SignInFailed.Status(), web.SignIn{
+			Email: email, Next: next,
+			Error: "That email and password do not belong together. Try again, or ask an owner for a new link.",
+		})
+	}
+	if err := h.begin(ctx, w, user, orgs[0].Org, ""); err != nil {
+		return err
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
+	return nil
+}
+
+// authenticate finds the user whose address and password these are.
+func (h *Handler) authenticate(r *http.Request, email, password string) (store.UserID, bool, error) {
+	ctx := r.Context()
+	var user store.User
+	if store.CheckEmail(store.FoldEmail(email)) == nil {
+		var err error
+		if user, err = h.c.DB.System().UserByEmail(ctx, email); err != nil && !store.IsAbsent(err) {
+			return store.UserID{}, false, fmt.Errorf("load user: %w", err)
+		}
+	}
+	found, err := h.passwords.compare(ctx, user.Password, password)
+	if err != nil {
+		return store.UserID{}, false, fmt.Errorf("compare password of %s: %w", user.ID, err)
+	}
+	if found.right && found.old {
+		h.rehash(r, user.ID, password)
+	}
+	return user.ID, found.right, nil
+}
+
+// rehash brings a password's hash to today's cost. Where that fails the old hash is as good as it was.
+func (h *Handler) rehash(r *http.Request, user store.UserID, password string) {
+	ctx := r.Context()
+	phc, err := h.passwords.hash(ctx, password)
+	if err == nil {
+		err = h.c.DB.System().SetPassword(ctx, user, phc)
+	}
+	if err != nil {
+		h.c.Log.WarnContext(ctx, "password not rehashed", slog.String("user", user.String()), slog.Any("err", err),
+			slog.String("request_id", h.c.RequestID(ctx)))
+	}
+}
+
+// SignOut is POST /signout.
+func (h *Handler) SignOut(w http.ResponseWriter, r *http.Request) error {
+	if err := h.end(r.Context(), w); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+	return nil
+}
