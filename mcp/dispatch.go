@@ -16,15 +16,31 @@ import (
 	"github.com/getgraft/graft/internal/store"
 )
 
+// initializeParams is the part of InitializeRequest that we act on. A client's other capabilities are its own.
+type initializeParams struct {
+	ProtocolVersion string `json:"protocolVersion"`
+	Capabilities    struct {
+		Elicitation *mcpgo.ElicitationCapability `json:"elicitation"`
+	} `json:"capabilities"`
+	ClientInfo struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	} `json:"clientInfo"`
+}
+
 // initialize opens a session (MCP 2025-11-25, Lifecycle, Initialization). A session id that comes along is passed
 // over: a client that starts anew may still hold an old one.
 func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Caller, as string, m rpc.Message) error {
 	if m.IsNotification() {
 		return h.fail(w, m.ID, &rpc.Error{Code: rpc.InvalidRequest, Message: "initialize needs an id."})
 	}
-	var p mcpgo.InitializeParams
-	if m.Params == nil || json.Unmarshal(m.Params, &p) != nil || p.ProtocolVersion == "" {
-		h.write(w, as, rpc.AppendError(nil, m.ID, &rpc.Error{Code: rpc.InvalidParams, Message: "initialize needs protocolVersion, capabilities and clientInfo."}))
+	var p initializeParams
+	failed := rpc.Params(m.Params, &p)
+	if failed == nil && p.ProtocolVersion == "" {
+		failed = &rpc.Error{Code: rpc.InvalidParams, Message: "params.protocolVersion is missing."}
+	}
+	if failed != nil {
+		h.write(w, as, rpc.AppendError(nil, m.ID, failed))
 		return nil
 	}
 	now := h.now()
@@ -32,7 +48,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Cal
 		id:      store.NewID[store.SessionKind](now),
 		agent:   c.Agent,
 		version: negotiate(p.ProtocolVersion),
-		can:     capabilities(p.Capabilities),
+		can:     elicits(p.Capabilities.Elicitation),
 	}
 	h.usage.opened(c, store.MCPSession{
 		ID: s.id, AgentID: c.Agent, Protocol: s.version, Address: h.c.Address(r), OpenedAt: s.id.Time(), LastSeenAt: now,
@@ -55,8 +71,8 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Cal
 }
 
 // answer carries out one request of a session and returns its whole response.
-func (h *Handler) answer(ctx context.Context, c store.Caller, s session, m rpc.Message) []byte {
-	result, failed := h.dispatch(ctx, c, s, m)
+func (h *Handler) answer(ctx context.Context, c store.Caller, m rpc.Message) []byte {
+	result, failed := h.dispatch(ctx, c, m)
 	if failed != nil {
 		return rpc.AppendError(nil, m.ID, failed)
 	}
@@ -65,7 +81,7 @@ func (h *Handler) answer(ctx context.Context, c store.Caller, s session, m rpc.M
 
 var empty = jsontext.Value(`{}`)
 
-func (h *Handler) dispatch(ctx context.Context, c store.Caller, s session, m rpc.Message) (jsontext.Value, *rpc.Error) {
+func (h *Handler) dispatch(ctx context.Context, c store.Caller, m rpc.Message) (jsontext.Value, *rpc.Error) {
 	switch mcpgo.MCPMethod(m.Method) {
 	case mcpgo.MethodPing:
 		return empty, nil

@@ -88,10 +88,10 @@ func TestA04AcceptIsNegotiated(t *testing.T) {
 	k := servertest.Start(t, servertest.Options{})
 	c := connect(t, k, "2025-06-18")
 	for accept, want := range map[string]string{
-		"text/event-stream":                                     "text/event-stream",
-		"application/json":                                      "application/json",
-		"*/*":                                                   "application/json",
-		"":                                                      "application/json",
+		"text/event-stream": "text/event-stream",
+		"application/json":  "application/json",
+		"*/*":               "application/json",
+		"":                  "application/json",
 		"application/json;q=0.9, text/event-stream;q=0.8":       "application/json",
 		"Text/Event-Stream , APPLICATION/JSON":                  "application/json",
 		"application/*":                                         "application/json",

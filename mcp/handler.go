@@ -112,7 +112,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, c store.Caller) e
 		accepted(w)
 		return nil
 	}
-	h.write(w, as, h.answer(r.Context(), c, s, m))
+	h.write(w, as, h.answer(r.Context(), c, m))
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Call
 		case m.Method == string(mcpgo.MethodInitialize):
 			answers = append(answers, rpc.AppendError(nil, m.ID, &rpc.Error{Code: rpc.InvalidRequest, Message: "initialize cannot be part of a batch."}))
 		case !m.IsNotification() && !m.IsResponse():
-			answers = append(answers, h.answer(r.Context(), c, s, m))
+			answers = append(answers, h.answer(r.Context(), c, m))
 		}
 	}
 	if len(answers) == 0 {

@@ -212,7 +212,7 @@ type listener struct {
 func (c *client) listen() *listener {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
-	resp := c.send(ctx, http.MethodGet, c.url, nil)
+	resp := c.send(ctx, http.MethodGet, c.url, nil) //nolint:bodyclose // closed when the test ends
 	if resp.StatusCode != http.StatusOK {
 		cancel()
 		c.t.Fatalf("GET = %d", resp.StatusCode)

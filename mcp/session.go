@@ -45,13 +45,13 @@ const (
 	canElicitURL
 )
 
-func capabilities(c mcpgo.ClientCapabilities) capability {
-	e := c.Elicitation
+// elicits reads a client's elicitation capability. {} means form (MCP 2025-11-25, Elicitation, Capabilities).
+func elicits(e *mcpgo.ElicitationCapability) capability {
 	if e == nil {
 		return 0
 	}
 	var can capability
-	if e.Form != nil || e.URL == nil { // elicitation: {} means form (MCP 2025-11-25, Elicitation, Capabilities)
+	if e.Form != nil || e.URL == nil {
 		can |= canElicitForm
 	}
 	if e.URL != nil {

@@ -61,15 +61,17 @@ func TestSessionIDsSayWhatWasSealed(t *testing.T) {
 
 func TestCapabilitiesThatCount(t *testing.T) {
 	t.Parallel()
-	none, form, url := mcpgo.ClientCapabilities{}, mcpgo.ClientCapabilities{}, mcpgo.ClientCapabilities{}
-	form.Elicitation = &mcpgo.ElicitationCapability{}
-	url.Elicitation = &mcpgo.ElicitationCapability{URL: &struct{}{}}
 	for _, x := range []struct {
 		name string
-		in   mcpgo.ClientCapabilities
+		in   *mcpgo.ElicitationCapability
 		want capability
-	}{{"none", none, 0}, {"elicitation: {}", form, canElicitForm}, {"url alone", url, canElicitURL}} {
-		if got := capabilities(x.in); got != x.want {
+	}{
+		{"none", nil, 0},
+		{"elicitation: {}", &mcpgo.ElicitationCapability{}, canElicitForm},
+		{"url alone", &mcpgo.ElicitationCapability{URL: &struct{}{}}, canElicitURL},
+		{"both", &mcpgo.ElicitationCapability{Form: &struct{}{}, URL: &struct{}{}}, canElicitForm | canElicitURL},
+	} {
+		if got := elicits(x.in); got != x.want {
 			t.Errorf("%s = %b, want %b", x.name, got, x.want)
 		}
 	}

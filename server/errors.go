@@ -96,6 +96,7 @@ func (s *Server) failPage(w http.ResponseWriter, r *http.Request, err error) {
 func agentKey(r *http.Request) (string, error) {
 	return store.CallerFrom(r.Context()).Agent.String(), nil
 }
+
 func userKey(r *http.Request) (string, error) {
 	return store.CallerFrom(r.Context()).User.String(), nil
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // routeTable is every route of the gateway as "METHOD pattern".
-func routeTable(t *testing.T, k *servertest.Kit) []string {
+func routeTable(t *testing.T) []string {
 	t.Helper()
 	master, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
 	if err != nil {
@@ -58,7 +58,7 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 		"auditor": k.SignIn(t, storetest.Member(t, k.DB, k.Owner, store.RoleAuditor)),
 	}
 	probed := 0
-	for _, route := range routeTable(t, k) {
+	for _, route := range routeTable(t) {
 		method, pattern, _ := strings.Cut(route, " ")
 		if !strings.Contains(pattern, "{id}") {
 			continue
@@ -110,7 +110,7 @@ func TestEveryRouteWantsToKnowWhoAsks(t *testing.T) {
 	k := servertest.Start(t, servertest.Options{})
 	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}"}
 	seen := 0
-	for _, route := range routeTable(t, k) {
+	for _, route := range routeTable(t) {
 		method, pattern, _ := strings.Cut(route, " ")
 		if strings.HasPrefix(pattern, "/static/") || slices.Contains(open, route) || method == http.MethodOptions {
 			continue

@@ -24,7 +24,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "graft")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput() //nolint:noctx // once for the package, not for one test
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))
 	}
@@ -138,10 +138,10 @@ func (h *home) serve() *serving {
 	}
 	if s.first == "" {
 		_ = cmd.Process.Kill()
-		<-s.done
+		_ = <-s.done
 		h.t.Fatalf("serve printed nothing:\n%s", s.errout)
 	}
-	h.t.Cleanup(func() { s.end(syscall.SIGKILL) })
+	h.t.Cleanup(func() { _ = s.end(syscall.SIGKILL) })
 	return s
 }
 

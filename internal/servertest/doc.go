@@ -1,5 +1,5 @@
 // Package servertest starts the real gateway for tests of any package: two replicas on one database, behind a proxy
-// that sends each request to the next of them, so that whatever a test does is done across replicas.
+// that sends each request to the next of them. Whatever a test does is therefore done across replicas.
 //
 // What must hold:
 //   - Everything is real: Postgres, HTTP over loopback, the route table, the middleware.
