@@ -41,12 +41,12 @@ func TestMain(m *testing.M) {
 
 // A home is a folder to serve from, and the environment that names it.
 type home struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	listen string
 }
 
-func newHome(t *testing.T) *home {
+func newHome(t testing.TB) *home {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -103,7 +103,7 @@ func (h *home) ok(args ...string) string {
 
 // A serving is a running serve.
 type serving struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	first  string // the line it printed
 	errout *bytes.Buffer
