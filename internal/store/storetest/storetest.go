@@ -28,41 +28,49 @@ const ClusterEnv = "GRAFT_TEST_CLUSTER"
 const login = "graft_test_login"
 
 var (
-	admin    string // DSN of the superuser, set by Main
+	admin    string // DSN of the superuser
 	template string // name of the migrated database that others are cloned from
 	clones   atomic.Int64
-	shared   = sync.OnceValues(func() (string, error) { return clone(context.Background()) })
+
+	inMain  bool
+	stop    = func() {} // what cluster started
+	cluster = sync.OnceValue(func() error { return start(context.Background()) })
+	shared  = sync.OnceValues(func() (string, error) { return clone(context.Background()) })
 )
 
-// Main runs a package's tests with a cluster behind them. It is the body of TestMain in every package that uses
-// the database.
+// Main runs a package's tests with a cluster behind them, which the first test that wants a database starts. It is
+// the body of TestMain in every package that uses the database.
 func Main(m *testing.M) {
-	os.Exit(run(m))
+	inMain = true
+	code := m.Run()
+	stop()
+	os.Exit(code)
 }
 
-func run(m *testing.M) int {
-	ctx := context.Background()
-	stop, err := start(ctx)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "storetest: %v\n`make test` installs what is missing.\n", err)
-		return 1
+// need starts the cluster if no test has.
+func need(t testing.TB) {
+	t.Helper()
+	if !inMain {
+		t.Fatal("the package's TestMain must be storetest.Main, which stops what is started here")
 	}
-	defer stop()
-	return m.Run()
+	if err := cluster(); err != nil {
+		t.Fatalf("start a database: %v\n`make test` installs what is missing.", err)
+	}
 }
 
 // start finds or starts the cluster and makes the template.
-func start(ctx context.Context) (stop func(), err error) {
-	stop = func() { dropAll(ctx) }
-	if admin = os.Getenv(ClusterEnv); admin == "" {
+func start(ctx context.Context) error {
+	if admin = os.Getenv(ClusterEnv); admin != "" {
+		stop = func() { dropAll(ctx) }
+	} else {
 		dir, err := os.MkdirTemp("", "graft-test-")
 		if err != nil {
-			return nil, err
+			return err
 		}
-		c, err := embedpg.Start(ctx, embedpg.Config{DataDir: dir, Throwaway: true, Log: slog.New(slog.DiscardHandler)})
+		c, err := embedpg.Start(ctx, embedpg.Config{DataDir: dir, Throwaway: true})
 		if err != nil {
 			_ = os.RemoveAll(dir)
-			return nil, err
+			return err
 		}
 		admin = c.URL("postgres")
 		stop = func() {
@@ -71,10 +79,9 @@ func start(ctx context.Context) (stop func(), err error) {
 		}
 	}
 	if err := makeTemplate(ctx); err != nil {
-		stop()
-		return nil, fmt.Errorf("make template database: %w", err)
+		return fmt.Errorf("make template database: %w", err)
 	}
-	return stop, nil
+	return nil
 }
 
 // makeTemplate makes the login and the template once for each content of the migrations, whichever test process
@@ -170,9 +177,10 @@ func dropAll(ctx context.Context) {
 // URL is the DSN of the package's database, as the ordinary login.
 func URL(t testing.TB) string {
 	t.Helper()
+	need(t)
 	u, err := shared()
 	if err != nil {
-		t.Fatalf("clone database: %v (does the package's TestMain call storetest.Main?)", err)
+		t.Fatalf("clone database: %v", err)
 	}
 	return u
 }
@@ -180,6 +188,7 @@ func URL(t testing.TB) string {
 // PrivateURL is the DSN of a fresh migrated database that no other test sees.
 func PrivateURL(t testing.TB) string {
 	t.Helper()
+	need(t)
 	u, err := clone(t.Context())
 	if err != nil {
 		t.Fatalf("clone database: %v", err)
@@ -190,6 +199,7 @@ func PrivateURL(t testing.TB) string {
 // EmptyURL is the DSN of a fresh database without our schema.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
+	need(t)
 	name := fmt.Sprintf("graft_test_%d_%d", os.Getpid(), clones.Add(1))
 	conn, err := pgx.Connect(t.Context(), admin)
 	if err != nil {
