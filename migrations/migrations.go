@@ -33,7 +33,7 @@ func Up(ctx context.Context, url string, log *slog.Logger) error {
 	if err := ensureRoles(ctx, cfg); err != nil {
 		return fmt.Errorf("make database roles: %w", err)
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // a look every second, for five minutes
 	if err != nil {
 		return err
 	}
@@ -49,6 +49,10 @@ func Up(ctx context.Context, url string, log *slog.Logger) error {
 	done, err := p.Up(ctx)
 	for _, r := range done {
 		log.InfoContext(ctx, "migrated", slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
+		return fmt.Errorf("migrate: a table is in use by a long transaction, try again later: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -70,20 +74,20 @@ func Latest() int64 {
 	return v
 }
 
-// roles is safe to run again and again. Roles belong to the whole cluster, so another database's migration may
-// make them in the same moment: duplicates are passed over.
+// roles is safe to run again and again, and asks for no right that it does not need: where an administrator made
+// the roles, the login need not be able to. Since version 16 a role can be another's member without the right to
+// take it on, as a role is of those it made.
 const roles = `
 DO $$
-DECLARE r text;
+DECLARE
+  r text;
+  taking_on text := CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END;
 BEGIN
   FOREACH r IN ARRAY ARRAY['graft_owner', 'graft_app', 'graft_system'] LOOP
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
-      BEGIN
-        EXECUTE format('CREATE ROLE %I NOLOGIN NOINHERIT', r);
-      EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
-      END;
+      EXECUTE format('CREATE ROLE %I NOLOGIN NOINHERIT', r);
     END IF;
-    IF NOT pg_has_role(current_user, r, 'MEMBER') THEN
+    IF NOT pg_has_role(current_user, r, taking_on) THEN
       EXECUTE format('GRANT %I TO CURRENT_USER', r);
     END IF;
   END LOOP;
@@ -107,19 +111,29 @@ func ensureRoles(ctx context.Context, cfg *pgx.ConnConfig) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(roleLock)); err != nil {
 		return err
 	}
-	// Two databases of one cluster may touch the same catalogue row at once; the loser sees XX000, "tuple
-	// concurrently updated", and succeeds on a second look.
 	for try := 1; ; try++ {
 		_, err := conn.Exec(ctx, roles)
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "XX000" && try < 10 {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(time.Duration(try) * 20 * time.Millisecond):
-				continue
-			}
+		if !collided(err) || try == 10 {
+			return err
 		}
-		return err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+		}
 	}
+}
+
+// collided reports whether err came of two databases of one cluster making the same role in the same moment: roles
+// belong to the cluster and the lock to the database. On a second look the other's work is there.
+func collided(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case "23505", "42710", "XX000": // unique violation, duplicate object, "tuple concurrently updated"
+		return true
+	}
+	return false
 }
