@@ -2,14 +2,11 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/getgraft/graft/internal/reason"
 )
 
 // DB is the database. It has no method that takes SQL.
@@ -103,7 +100,8 @@ func all[T any](ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNamed
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[T])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+	return list, absent(err)
 }
 
 // one collects exactly one row; none is reason.NotFound.
@@ -114,10 +112,7 @@ func one[T any](ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNamed
 		return zero, err
 	}
 	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return v, reason.NotFound
-	}
-	return v, err
+	return v, absent(err)
 }
 
 // value collects one row of one column; none is reason.NotFound.
@@ -128,14 +123,12 @@ func value[T any](ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNam
 		return zero, err
 	}
 	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return v, reason.NotFound
-	}
-	return v, err
+	return v, absent(err)
 }
 
-// exec runs sql and says how many rows it touched.
+// exec runs sql and says how many rows it touched. A row that refers to one that is missing or foreign is
+// reason.NotFound.
 func exec(ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNamedArgs) (int64, error) {
 	tag, err := tx.Exec(ctx, sql, args)
-	return tag.RowsAffected(), err
+	return tag.RowsAffected(), absent(err)
 }

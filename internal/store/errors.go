@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/getgraft/graft/internal/reason"
@@ -28,6 +29,19 @@ func taken(err error, constraint string) bool {
 	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
 }
 
+// absent makes reason.NotFound of an err that says so in Postgres's words: no row; a reference to a row that is
+// missing or foreign (23503, foreign_key_violation); or a text that no row holds, since Postgres stores neither NUL nor
+// broken UTF-8 (22021, character_not_in_repertoire).
+func absent(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return reason.NotFound
+	}
+	if c := code(err); c == "23503" || c == "22021" {
+		return fmt.Errorf("%w (%w)", reason.NotFound, err)
+	}
+	return err
+}
+
 // unavailable marks an err that means "no database" as such, so that the edge answers 503 and never blames the
 // caller's token. A refusal and the caller's own cancellation pass through.
 func unavailable(err error) error {
@@ -43,20 +57,23 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w", reason.Refuse(reason.Unavailable, "The database cannot be reached. Try again shortly."), err)
 }
 
-// lost reports whether err is of the connection and not of the statement: class 08, an administrator's shutdown
-// (57P01 to 57P03), too many connections, or an error that Postgres did not send at all.
+// lost reports whether err is of the connection and not of the statement: no connection was had, for whatever
+// reason; class 08; an administrator's shutdown (57P01 to 57P04); too many connections; or an error that Postgres did
+// not send at all.
 func lost(err error) bool {
+	if connect := (*pgconn.ConnectError)(nil); errors.As(err, &connect) {
+		return true
+	}
 	if c := code(err); c != "" {
 		return strings.HasPrefix(c, "08") || strings.HasPrefix(c, "57P") || c == "53300"
 	}
-	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || isNet(err)
+	return pgconn.SafeToRetry(err) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) || isNet(err)
 }
 
 // isNet reports whether err came from the socket.
 func isNet(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &op) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // IsAbsent reports whether err says that a row is missing or foreign.

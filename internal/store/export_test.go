@@ -1,0 +1,12 @@
+package store
+
+import "github.com/jackc/pgx/v5/pgxpool"
+
+// Pool is what lock tests look at from behind.
+func (db *DB) Pool() *pgxpool.Pool { return db.pool }
+
+// The bounds that tests run against.
+const (
+	Tries    = tries
+	MaxEnded = maxEnded
+)
