@@ -66,14 +66,15 @@ CREATE TABLE mcp_session (
 CREATE INDEX mcp_session_agent_idx ON mcp_session (org_id, agent_id, last_seen_at);
 SELECT tenant_table('mcp_session');
 
--- Sessions that were ended before their time: by DELETE, or by a person.
+-- Sessions that were ended before their time: by DELETE, or by a person. Whoever ends one for an agent ends none of
+-- another's.
 CREATE TABLE mcp_session_end (
-  org_id   uuid,
-  id       uuid NOT NULL,
-  agent_id uuid NOT NULL,
+  org_id    uuid,
+  agent_id  uuid NOT NULL,
+  id        uuid NOT NULL,
   opened_at timestamptz NOT NULL,
-  ended_at timestamptz NOT NULL,
-  PRIMARY KEY (org_id, id),
+  ended_at  timestamptz NOT NULL,
+  PRIMARY KEY (org_id, agent_id, id),
   FOREIGN KEY (org_id, agent_id) REFERENCES agent (org_id, id)
 );
 CREATE INDEX mcp_session_end_agent_idx ON mcp_session_end (org_id, agent_id, opened_at);

@@ -70,7 +70,7 @@ func (tx *Tx) AgentByName(ctx context.Context, name string) (Agent, error) {
 var agentName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,63}$`)
 
 // CreateAgent makes an agent for user with its static token, which is returned once and kept as a hash. A name
-// that a live agent has, without case, is reason.NameTaken.
+// that a live agent has, without case, is reason.NameTaken; a user who is no live member is reason.NotFound.
 func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent, string, error) {
 	if !tx.caller.MayMakeAgents() || !tx.caller.MayChange(user) {
 		return Agent{}, "", reason.Refuse(reason.Forbidden, "Your role cannot make agents. Ask an admin of the organisation.")
@@ -80,15 +80,18 @@ func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent,
 			"Use 1 to 64 letters, digits, spaces, dots, hyphens or underscores, a letter or digit first.").Field("name")
 	}
 	id := NewID[AgentKind](tx.now)
-	_, err := exec(ctx, tx.tx, `
+	n, err := exec(ctx, tx.tx, `
 		INSERT INTO agent (id, user_id, name, advanced_tools, created_at)
-		VALUES (@id, @user, @name, true, @now)`,
+		SELECT @id, user_id, @name, true, @now FROM member WHERE user_id = @user AND removed_at IS NULL`,
 		pgx.StrictNamedArgs{"id": id, "user": user, "name": name, "now": tx.now})
 	if taken(err, "agent_name_key") {
 		return Agent{}, "", reason.Refuse(reason.NameTaken, "A live agent is called %q already. Choose another name.", name).Field("name")
 	}
 	if err != nil {
 		return Agent{}, "", err
+	}
+	if n == 0 {
+		return Agent{}, "", reason.NotFound
 	}
 	token, err := tx.RenewAgentToken(ctx, id)
 	if err != nil {
@@ -114,7 +117,8 @@ func (tx *Tx) RenewAgentToken(ctx context.Context, id AgentID) (string, error) {
 	return token, err
 }
 
-// RevokeAgent ends the agent and its tokens. Its row and its history stay. Revoking it again changes nothing.
+// RevokeAgent ends the agent and its tokens. Its row and its history stay. One that is revoked already is
+// reason.NotFound.
 func (tx *Tx) RevokeAgent(ctx context.Context, id AgentID) error {
 	if err := tx.lockLiveAgent(ctx, id); err != nil {
 		return err
@@ -126,6 +130,28 @@ func (tx *Tx) RevokeAgent(ctx context.Context, id AgentID) error {
 		pgx.StrictNamedArgs{"id": id, "by": tx.caller.User, "now": tx.now})
 	return err
 }
+
+// see refuses an agent that the caller may not read, as if it were missing. An agent sees itself unasked.
+func (tx *Tx) see(ctx context.Context, id AgentID) error {
+	if tx.isSelf(id) {
+		return nil
+	}
+	user, err := value[UserID](ctx, tx.tx, `SELECT user_id FROM agent WHERE id = @id`, pgx.StrictNamedArgs{"id": id})
+	if err == nil && !tx.caller.maySee(user) {
+		return reason.NotFound
+	}
+	return err
+}
+
+// use refuses an agent that the caller neither is nor may change.
+func (tx *Tx) use(ctx context.Context, id AgentID) error {
+	if tx.isSelf(id) {
+		return nil
+	}
+	return tx.lockLiveAgent(ctx, id)
+}
+
+func (tx *Tx) isSelf(id AgentID) bool { return tx.caller.Via == ViaBearer && tx.caller.Agent == id }
 
 // lockLiveAgent holds the agent's row for this transaction, so that a renewal and a revocation of one agent go one
 // after the other. An agent the caller cannot see, or that is revoked, is reason.NotFound.

@@ -80,9 +80,10 @@ func (c Caller) MayChange(user UserID) bool {
 	return c.manages() || c.MayMakeAgents() && c.User == user
 }
 
-// maySee reports whether c may read an agent that user made: auditors read all, members their own.
+// maySee reports whether c may read an agent that user made: auditors read all, members and agents those of their
+// own user.
 func (c Caller) maySee(user UserID) bool {
-	return c.manages() || c.Role == RoleAuditor || c.User == user
+	return c.manages() || c.Via == ViaSession && c.Role == RoleAuditor || c.User == user
 }
 
 type callerKey struct{}

@@ -43,11 +43,14 @@ func (tx *Tx) SeeSession(ctx context.Context, id SessionID, at time.Time) error 
 
 // Sessions lists an agent's sessions that have not been ended, the last seen first, at most limit.
 func (tx *Tx) Sessions(ctx context.Context, agent AgentID, limit int) ([]MCPSession, error) {
+	if err := tx.see(ctx, agent); err != nil {
+		return nil, err
+	}
 	return all[MCPSession](ctx, tx.tx, `
 		SELECT s.id, s.agent_id, s.client_name, s.client_version, s.protocol, s.address, s.opened_at, s.last_seen_at
 		FROM mcp_session s JOIN agent a ON a.id = s.agent_id
 		WHERE s.agent_id = @agent
-		  AND NOT EXISTS (SELECT FROM mcp_session_end e WHERE e.id = s.id)
+		  AND NOT EXISTS (SELECT FROM mcp_session_end e WHERE e.agent_id = s.agent_id AND e.id = s.id)
 		  AND (a.sessions_ended_before IS NULL OR s.opened_at >= a.sessions_ended_before)
 		ORDER BY s.last_seen_at DESC, s.id
 		LIMIT @limit`, pgx.StrictNamedArgs{"agent": agent, "limit": limit})
@@ -57,7 +60,7 @@ func (tx *Tx) Sessions(ctx context.Context, agent AgentID, limit int) ([]MCPSess
 func (tx *Tx) SessionEnded(ctx context.Context, id SessionID) (bool, error) {
 	return value[bool](ctx, tx.tx, `
 		SELECT coalesce((SELECT coalesce(sessions_ended_before > @opened, false) FROM agent WHERE id = @agent), true)
-		    OR EXISTS (SELECT FROM mcp_session_end WHERE id = @id)`,
+		    OR EXISTS (SELECT FROM mcp_session_end WHERE agent_id = @agent AND id = @id)`,
 		pgx.StrictNamedArgs{"agent": tx.caller.Agent, "id": id, "opened": id.Time()})
 }
 
@@ -65,11 +68,15 @@ func (tx *Tx) SessionEnded(ctx context.Context, id SessionID) (bool, error) {
 // the newest of those dropped has ended too: a client that ends a thousand sessions has long forgotten them.
 const maxEnded = 1000
 
-// EndSession ends a session on every replica. A session that has ended already is reason.NotFound.
+// EndSession ends an agent's session on every replica. A session that has ended already is reason.NotFound.
 func (tx *Tx) EndSession(ctx context.Context, agent AgentID, id SessionID) error {
+	if err := tx.use(ctx, agent); err != nil {
+		return err
+	}
 	n, err := exec(ctx, tx.tx, `
 		INSERT INTO mcp_session_end (id, agent_id, opened_at, ended_at)
-		VALUES (@id, @agent, @opened, @now)
+		SELECT @id, id, @opened, @now FROM agent
+		WHERE id = @agent AND (sessions_ended_before IS NULL OR sessions_ended_before <= @opened)
 		ON CONFLICT DO NOTHING`,
 		pgx.StrictNamedArgs{"id": id, "agent": agent, "opened": id.Time(), "now": tx.now})
 	if err != nil {

@@ -16,6 +16,9 @@ type Promotion struct {
 
 // WorkingSet lists the tools promoted for an agent, in the order of their names.
 func (tx *Tx) WorkingSet(ctx context.Context, agent AgentID) ([]Promotion, error) {
+	if err := tx.see(ctx, agent); err != nil {
+		return nil, err
+	}
 	return all[Promotion](ctx, tx.tx, `
 		SELECT tool, cause, promoted_at FROM working_set
 		WHERE agent_id = @agent
@@ -24,6 +27,9 @@ func (tx *Tx) WorkingSet(ctx context.Context, agent AgentID) ([]Promotion, error
 
 // Promote adds a tool to an agent's working set and reports whether it was not in it.
 func (tx *Tx) Promote(ctx context.Context, agent AgentID, tool string) (changed bool, err error) {
+	if err := tx.use(ctx, agent); err != nil {
+		return false, err
+	}
 	n, err := exec(ctx, tx.tx, `
 		INSERT INTO working_set (agent_id, tool, cause, promoted_at)
 		VALUES (@agent, @tool, @cause, @now)
@@ -34,6 +40,9 @@ func (tx *Tx) Promote(ctx context.Context, agent AgentID, tool string) (changed 
 
 // Demote takes a tool out of an agent's working set and reports whether it was in it.
 func (tx *Tx) Demote(ctx context.Context, agent AgentID, tool string) (changed bool, err error) {
+	if err := tx.use(ctx, agent); err != nil {
+		return false, err
+	}
 	n, err := exec(ctx, tx.tx, `DELETE FROM working_set WHERE agent_id = @agent AND tool = @tool`,
 		pgx.StrictNamedArgs{"agent": agent, "tool": tool})
 	return n > 0, err
