@@ -14,7 +14,7 @@ type Diagnosis struct {
 	Version   int      // of Postgres, as in server_version_num: 150018 is 15.18
 	Login     string   // the role that connections log in as
 	Superuser bool     // whether it is a superuser, or bypasses row-level security
-	Missing   []string // of our three roles, those that the login is not a member of
+	Missing   []string // of our three roles, those that the login cannot take on
 	Now       time.Time
 }
 
@@ -24,8 +24,10 @@ func (db *DB) Diagnose(ctx context.Context) (d Diagnosis, err error) {
 		d, err = one[Diagnosis](ctx, tx, `
 			SELECT current_setting('server_version_num')::int AS version, current_user::text AS login,
 			       (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS superuser,
-			       ARRAY(SELECT r FROM unnest(ARRAY['graft_owner', 'graft_app', 'graft_system']) r
-			             WHERE NOT EXISTS (SELECT FROM pg_roles p WHERE p.rolname = r AND pg_has_role(current_user, p.oid, 'MEMBER'))) AS missing,
+			       ARRAY(SELECT r FROM unnest(ARRAY['graft_owner', 'graft_app', 'graft_system']) WITH ORDINALITY AS roles (r, n)
+			             WHERE NOT EXISTS (SELECT FROM pg_roles p WHERE p.rolname = r AND pg_has_role(current_user, p.oid,
+			                 CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END))
+			             ORDER BY n) AS missing,
 			       clock_timestamp() AS now`, nil)
 		return err
 	})

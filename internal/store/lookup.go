@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -129,6 +128,9 @@ func (s *System) Enrol(ctx context.Context, org, email string, role Role) (Organ
 	if err := CheckEmail(FoldEmail(email)); err != nil {
 		return Organisation{}, UserID{}, err
 	}
+	if _, err := ParseRole(string(role)); err != nil {
+		return Organisation{}, UserID{}, err
+	}
 	var o Organisation
 	var user UserID
 	err := s.run(ctx, func(tx pgx.Tx) (err error) {
@@ -219,19 +221,19 @@ func (s *System) newLink(ctx context.Context, kind string, user UserID, expires 
 // reason.LinkNotValid.
 func (s *System) Link(ctx context.Context, token string) (l Link, err error) {
 	err = s.run(ctx, func(tx pgx.Tx) (err error) {
-		l, err = s.link(ctx, tx, token, "")
+		l, err = s.link(ctx, tx, token)
 		return err
 	})
 	return l, err
 }
 
-func (s *System) link(ctx context.Context, tx pgx.Tx, token, lock string) (Link, error) {
+func (s *System) link(ctx context.Context, tx pgx.Tx, token string) (Link, error) {
 	hash := HashToken(token)
 	l, err := one[Link](ctx, tx, `
 		SELECT l.kind, l.user_id, coalesce(u.email, '') AS email, coalesce(u.name, '') AS name
 		FROM signin_link l LEFT JOIN user_account u ON u.id = l.user_id
 		WHERE l.hash = @hash AND l.used_at IS NULL AND (l.expires_at IS NULL OR l.expires_at > @now)
-		  AND (l.kind <> 'welcome' OR NOT EXISTS (SELECT FROM user_account))`+lock,
+		  AND (l.kind <> 'welcome' OR NOT EXISTS (SELECT FROM user_account))`,
 		pgx.StrictNamedArgs{"hash": hash[:], "now": s.db.Now()})
 	if IsAbsent(err) {
 		return Link{}, reason.Refuse(reason.LinkNotValid, "This link was used, or has expired.")
@@ -248,16 +250,21 @@ type Setup struct {
 }
 
 // UseLink spends a one-time link: a welcome link makes owner and organisation, a sign-in link sets the password.
-// Of two that spend one link at once, the second gets reason.LinkNotValid.
+// Of two that spend one link at once, the second gets reason.LinkNotValid. A Setup that is refused spends nothing.
 func (s *System) UseLink(ctx context.Context, token string, in Setup) (user UserID, err error) {
 	err = s.run(ctx, func(tx pgx.Tx) error {
-		// Two different welcome links must not make two first owners.
+		// One at a time: neither one link twice, nor two welcome links that make two first owners.
 		if _, err := tx.Exec(ctx, `LOCK TABLE signin_link IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return err
 		}
-		l, err := s.link(ctx, tx, token, " FOR UPDATE OF l")
+		l, err := s.link(ctx, tx, token)
 		if err != nil {
 			return err
+		}
+		if in.Name != "" {
+			if err := CheckName("name", in.Name, 80); err != nil {
+				return err
+			}
 		}
 		user = l.UserID
 		if l.Kind == LinkWelcome {
@@ -284,6 +291,12 @@ func (s *System) UseLink(ctx context.Context, token string, in Setup) (user User
 
 // found makes the first organisation and its owner.
 func (s *System) found(ctx context.Context, tx pgx.Tx, in Setup) (UserID, error) {
+	if err := CheckName("org", in.Org, 80); err != nil {
+		return UserID{}, err
+	}
+	if err := CheckEmail(FoldEmail(in.Email)); err != nil {
+		return UserID{}, err
+	}
 	o, err := s.organisation(ctx, tx, in.Org)
 	if err != nil {
 		return UserID{}, err
@@ -298,7 +311,10 @@ func (s *System) found(ctx context.Context, tx pgx.Tx, in Setup) (UserID, error)
 // SetPassword replaces a user's password hash by one made with newer parameters.
 func (s *System) SetPassword(ctx context.Context, user UserID, hash string) error {
 	return s.run(ctx, func(tx pgx.Tx) error {
-		_, err := exec(ctx, tx, `UPDATE user_account SET password = @hash WHERE id = @user`, pgx.StrictNamedArgs{"user": user, "hash": hash})
+		n, err := exec(ctx, tx, `UPDATE user_account SET password = @hash WHERE id = @user`, pgx.StrictNamedArgs{"user": user, "hash": hash})
+		if err == nil && n == 0 {
+			return reason.NotFound
+		}
 		return err
 	})
 }
@@ -336,9 +352,12 @@ func (s *System) DeleteWebSession(ctx context.Context, hash TokenHash) error {
 func (s *System) Sweep(ctx context.Context) error {
 	return s.run(ctx, func(tx pgx.Tx) error {
 		now := pgx.StrictNamedArgs{"now": s.db.Now()}
-		_, err1 := exec(ctx, tx, `DELETE FROM web_session WHERE expires_at <= @now`, now)
-		_, err2 := exec(ctx, tx, `DELETE FROM signin_link WHERE expires_at <= @now`, now)
-		return errors.Join(err1, err2)
+		// In the order of UseLink, so that the two do not block one another.
+		if _, err := exec(ctx, tx, `DELETE FROM signin_link WHERE expires_at <= @now`, now); err != nil {
+			return err
+		}
+		_, err := exec(ctx, tx, `DELETE FROM web_session WHERE expires_at <= @now`, now)
+		return err
 	})
 }
 
@@ -398,11 +417,15 @@ func (s *System) FreshSealKeys(ctx context.Context, purpose string, age, keep ti
 	return keys, err
 }
 
-// SchemaVersion is the newest migration the database has.
+// SchemaVersion is the newest migration the database has: 0 where none ran.
 func (s *System) SchemaVersion(ctx context.Context) (v int64, err error) {
 	err = s.run(ctx, func(tx pgx.Tx) (err error) {
 		v, err = value[int64](ctx, tx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`, nil)
 		return err
 	})
+	// Before the first migration there is no such table (42P01) and, in a new cluster, no such role (22023).
+	if c := code(err); c == "42P01" || c == "22023" {
+		return 0, nil
+	}
 	return v, err
 }
