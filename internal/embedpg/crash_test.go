@@ -74,7 +74,7 @@ func TestSignalToTheGroupSparesPostgres(t *testing.T) {
 
 func TestKilledGatewayTakesPostgresAlong(t *testing.T) {
 	t.Parallel()
-	cfg := embedpg.Config{DataDir: openDir(t)}
+	cfg := embedpg.Config{DataDir: openDir(t), Throwaway: true}
 	g := newGateway(t, cfg, nil)
 	says := g.started(t)
 	pid := postmasterPID(t, says.URL)
@@ -111,7 +111,7 @@ func TestStartRightAfterAKill(t *testing.T) {
 
 func TestHalfMadeClusterDoesNotStopTheNextStart(t *testing.T) {
 	t.Parallel()
-	cfg := embedpg.Config{DataDir: openDir(t)}
+	cfg := embedpg.Config{DataDir: openDir(t), Throwaway: true}
 	g := newGateway(t, cfg, nil)
 	eventually(t, "initdb is at work", func() bool {
 		found, _ := filepath.Glob(filepath.Join(cfg.DataDir, "pg/new-*/base"))

