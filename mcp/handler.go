@@ -7,13 +7,15 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
 
+	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/reason"
@@ -22,14 +24,17 @@ import (
 	"github.com/getgraft/graft/internal/vault"
 )
 
-// Config is what a Handler needs. All of it is required.
+// Config is what a Handler needs. All of it is required but Offer.
 type Config struct {
 	DB       *store.DB
+	Bus      *bus.Bus // New listens on it
 	Catalog  *catalog.Catalog
 	Invoker  *invoke.Invoker
-	Sessions *vault.Box // seals session ids
+	Sessions *vault.Box // seals session ids, request state, cursors and messages between replicas
 	Version  string     // of the gateway, told in serverInfo
 	Log      *slog.Logger
+	// Verify resolves a bearer again, to find out whether a stream goes on.
+	Verify func(context.Context, http.Header) (store.Caller, error)
 	// Now is the clock of session ages.
 	Now func() time.Time
 	// KeepAlive is the pause between comments on an idle stream.
@@ -41,78 +46,136 @@ type Config struct {
 	Address func(*http.Request) string
 	// RequestID is the id of the request that ctx belongs to.
 	RequestID func(context.Context) string
+	// Offer is what is served beside tools (prompts, resources, completion), for one caller. Nil, or a nil server:
+	// nothing.
+	Offer func(context.Context, store.Caller) (*mcpserver.MCPServer, error)
 }
 
 // A Handler serves /mcp. Run must run beside it.
 type Handler struct {
 	c       Config
 	streams *streams
+	views   *views
+	waiting *waiting
 	usage   *usage
 	tools   map[string]metaTool
 }
 
-// New makes a Handler.
+// New makes a Handler that listens on the bus.
 func New(c Config) (*Handler, error) {
-	h := &Handler{c: c, streams: newStreams(), usage: newUsage(c.DB, c.Log)}
+	h := &Handler{c: c, streams: newStreams(), waiting: newWaiting(), usage: newUsage(c.DB, c.Log)}
 	var err error
-	h.tools, err = compileMetaTools()
-	return h, err
+	if h.views, err = newViews(c.Bus.Healthy); err != nil {
+		return nil, err
+	}
+	if h.tools, err = compileMetaTools(); err != nil {
+		return nil, err
+	}
+	c.Bus.Listen(h)
+	return h, nil
 }
 
-// Run writes down who used what until ctx ends, and once more then.
-func (h *Handler) Run(ctx context.Context) { h.usage.run(ctx) }
+// Run does what goes on beside requests until ctx ends: it writes down who used what, and takes messages that other
+// replicas got.
+func (h *Handler) Run(ctx context.Context) {
+	var beside sync.WaitGroup
+	beside.Go(func() { h.usage.run(ctx) })
+	beside.Go(func() { h.fetch(ctx) })
+	beside.Wait()
+}
 
 func (h *Handler) now() time.Time { return h.c.Now() }
 
+// Headers of the transport, in their canonical form.
+const (
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+)
+
 // Serve answers one request that carries a Caller. What it returns is a refusal that the edge has to answer because
-// it is about the bearer; everything else has been answered.
+// it is about the bearer, or an error of ours; everything else has been answered.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	c := store.CallerFrom(r.Context())
-	switch r.Method {
-	case http.MethodPost:
+	allow := "POST, GET, DELETE"
+	e, err := eraOf(r.Header.Get(headerVersion))
+	if e == stateless && err == nil {
+		allow = "POST" // sessions, and with them GET and DELETE, ended with 2025-11-25
+	}
+	switch {
+	case r.Method == http.MethodPost:
 		return h.post(w, r, c)
-	case http.MethodGet:
+	case r.Method == http.MethodGet && e == sessions:
 		return h.get(w, r, c)
-	case http.MethodDelete:
+	case r.Method == http.MethodDelete && e == sessions:
 		return h.delete(w, r, c)
 	}
-	w.Header().Set("Allow", "POST, GET, DELETE")
-	return h.refuse(w, r, rpc.ID{}, reason.Refuse(reason.MethodNotAllowed, "%s is not served here.", r.Method))
+	w.Header().Set("Allow", allow)
+	return h.refuse(w, rpc.ID{}, reason.Refuse(reason.MethodNotAllowed, "%s is not served here.", r.Method))
 }
 
-// post answers the messages a client sends (MCP 2025-11-25, Transports, Sending Messages to the Server).
+// post reads the messages a client sends and hands them to their era (Transports, Sending Messages to the Server).
 func (h *Handler) post(w http.ResponseWriter, r *http.Request, c store.Caller) error {
 	if err := checkContent(r); err != nil {
-		return h.refuse(w, r, rpc.ID{}, err)
+		return h.refuse(w, rpc.ID{}, err)
 	}
-	as, err := answerType(r.Header)
-	if err != nil {
-		return h.refuse(w, r, rpc.ID{}, err)
+	if !accepts(r.Header, typeJSON) && !accepts(r.Header, typeEvent) {
+		return h.refuse(w, rpc.ID{}, reason.Refuse(reason.NotAcceptable, "Accept must list application/json or text/event-stream."))
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return h.refuse(w, r, rpc.ID{}, tooLarge(err))
+		return h.refuse(w, rpc.ID{}, tooLarge(err))
 	}
 	if members, ok, failed := rpc.Batch(body); ok {
-		return h.postBatch(w, r, c, as, members, failed)
+		return h.postBatch(w, r, c, members, failed)
 	}
 	m, failed := rpc.Parse(body)
-	if failed != nil {
-		return h.fail(w, m.ID, failed)
+	e, err := eraOf(r.Header.Get(headerVersion))
+	switch {
+	case failed != nil && (err != nil || e == stateless) && failed.Code == rpc.InvalidParams:
+		return h.fail(w, http.StatusBadRequest, m.ID, failed)
+	case failed != nil:
+		return h.fail(w, statusOf(failed), m.ID, failed)
+	case m.Method == string(mcpgo.MethodInitialize) && e == sessions:
+		return h.initialize(w, r, c, m) // it negotiates for itself, whatever the header says
+	case err != nil:
+		return h.refuse(w, m.ID, err)
+	case e == stateless || claimsModern(m):
+		return h.postStateless(w, r, c, m)
 	}
-	if m.Method == string(mcpgo.MethodInitialize) {
-		return h.initialize(w, r, c, as, m)
-	}
+	return h.postSession(w, r, c, m, body)
+}
+
+// postSession answers one message of the sessions era.
+func (h *Handler) postSession(w http.ResponseWriter, r *http.Request, c store.Caller, m rpc.Message, body []byte) error {
 	s, err := h.session(r, c)
 	if err != nil {
-		return h.refuse(w, r, m.ID, err)
+		return h.refuse(w, m.ID, err)
 	}
 	h.usage.saw(c, s.id, h.now())
 	if m.IsNotification() || m.IsResponse() {
+		if err := h.notified(r.Context(), c, s, m, body); err != nil {
+			return err
+		}
 		accepted(w)
 		return nil
 	}
-	h.write(w, as, h.answer(r.Context(), c, m))
+	ctx, cancel := lives(r, sessions)
+	defer cancel()
+	defer h.waiting.call(c, s.id, m.ID, cancel)()
+	q := &request{h: h, era: sessions, caller: c, session: s, can: s.can, m: m, x: h.exchange(w, r.Header)}
+	answer, status := q.answer(ctx)
+	q.x.finish(status, answer)
+	return nil
+}
+
+// notified acts on what wants no answer. What is not known is passed over.
+func (h *Handler) notified(ctx context.Context, c store.Caller, s session, m rpc.Message, body []byte) error {
+	switch {
+	case m.IsResponse():
+		return h.answered(ctx, c, s, m, body)
+	case m.Method == mcpgo.MethodNotificationCancelled:
+		return h.cancelled(ctx, c, s, m.Params)
+	}
 	return nil
 }
 
@@ -121,10 +184,16 @@ const maxBatch = 100
 
 // postBatch answers an array. Batches exist in 2025-03-26 alone (removed in 2025-06-18); each member is a message
 // of its own and goes the same way as if it had come alone.
-func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Caller, as string, members []jsontext.Value, failed *rpc.Error) error {
-	s, err := h.session(r, c)
+func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Caller, members []jsontext.Value, failed *rpc.Error) error {
+	e, err := eraOf(r.Header.Get(headerVersion))
 	if err != nil {
-		return h.refuse(w, r, rpc.ID{}, err)
+		return h.refuse(w, rpc.ID{}, err)
+	}
+	var s session
+	if e == sessions {
+		if s, err = h.session(r, c); err != nil {
+			return h.refuse(w, rpc.ID{}, err)
+		}
 	}
 	switch {
 	case s.version != mcpgo.ProtocolVersion20250326:
@@ -133,10 +202,23 @@ func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Call
 		failed = &rpc.Error{Code: rpc.InvalidRequest, Message: "A batch holds at most 100 messages."}
 	}
 	if failed != nil {
-		return h.fail(w, rpc.ID{}, failed)
+		return h.fail(w, http.StatusBadRequest, rpc.ID{}, failed)
 	}
 	h.usage.saw(c, s.id, h.now())
-	var answers [][]byte
+	x := h.exchange(w, r.Header)
+	answers, err := h.answerBatch(r, c, s, members, x)
+	switch {
+	case err != nil:
+		x.finish(http.StatusOK, rpc.AppendError(nil, rpc.ID{}, rpc.FromRefusal(reason.Of(err))))
+	case len(answers) == 0:
+		x.finish(http.StatusAccepted, nil)
+	default:
+		x.finish(http.StatusOK, join(answers))
+	}
+	return nil
+}
+
+func (h *Handler) answerBatch(r *http.Request, c store.Caller, s session, members []jsontext.Value, x *exchange) (answers [][]byte, err error) {
 	for _, raw := range members {
 		m, failed := rpc.Parse(raw)
 		switch {
@@ -144,14 +226,24 @@ func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Call
 			answers = append(answers, rpc.AppendError(nil, m.ID, failed))
 		case m.Method == string(mcpgo.MethodInitialize):
 			answers = append(answers, rpc.AppendError(nil, m.ID, &rpc.Error{Code: rpc.InvalidRequest, Message: "initialize cannot be part of a batch."}))
-		case !m.IsNotification() && !m.IsResponse():
-			answers = append(answers, h.answer(r.Context(), c, m))
+		case m.IsNotification() || m.IsResponse():
+			if err := h.notified(r.Context(), c, s, m, raw); err != nil {
+				return nil, err
+			}
+		default:
+			ctx, cancel := lives(r, sessions)
+			done := h.waiting.call(c, s.id, m.ID, cancel)
+			q := &request{h: h, era: sessions, caller: c, session: s, can: s.can, m: m, x: x}
+			answer, _ := q.answer(ctx)
+			answers = append(answers, answer)
+			done()
+			cancel()
 		}
 	}
-	if len(answers) == 0 {
-		accepted(w)
-		return nil
-	}
+	return answers, nil
+}
+
+func join(answers [][]byte) []byte {
 	b := []byte{'['}
 	for i, a := range answers {
 		if i > 0 {
@@ -159,16 +251,12 @@ func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Call
 		}
 		b = append(b, a...)
 	}
-	h.write(w, as, append(b, ']'))
-	return nil
+	return append(b, ']')
 }
 
-// session reads and checks the session of any request but initialize, and its protocol version.
+// session reads and checks the session of a request.
 func (h *Handler) session(r *http.Request, c store.Caller) (session, error) {
 	raw := r.Header.Get(headerSession)
-	if err := checkVersion(r.Header.Get(headerVersion)); err != nil {
-		return session{}, err
-	}
 	if raw == "" {
 		return session{}, reason.Refuse(reason.SessionRequired, "Send the Mcp-Session-Id that initialize answered with.")
 	}
@@ -176,19 +264,19 @@ func (h *Handler) session(r *http.Request, c store.Caller) (session, error) {
 	if err != nil {
 		return session{}, err
 	}
-	ended := false
-	err = h.c.DB.As(r.Context(), c, func(tx *store.Tx) (err error) {
-		ended, err = tx.SessionEnded(r.Context(), s.id)
-		return err
-	})
-	if err != nil {
+	v, err := h.view(r.Context(), c)
+	switch {
+	case store.IsAbsent(err): // revoked since the bearer was checked
+		return session{}, reason.Refuse(reason.TokenUnknown, "This token belongs to no agent, or its agent was revoked.")
+	case err != nil:
 		return session{}, err
-	}
-	if ended {
-		return session{}, reason.Refuse(reason.SessionNotFound, "This session has ended. Call initialize again.")
+	case v.sessionEnded(s.id):
+		return session{}, errEnded
 	}
 	return s, nil
 }
+
+var errEnded = reason.Refuse(reason.SessionNotFound, "This session has ended. Call initialize again.")
 
 // delete ends a session on every replica.
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c store.Caller) error {
@@ -197,37 +285,16 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c store.Caller)
 		err = h.c.DB.As(r.Context(), c, func(tx *store.Tx) error { return tx.EndSession(r.Context(), c.Agent, s.id) })
 	}
 	if store.IsAbsent(err) { // another DELETE came first
-		err = reason.Refuse(reason.SessionNotFound, "This session has ended.")
+		err = errEnded
 	}
 	if err != nil {
-		return h.refuse(w, r, rpc.ID{}, err)
+		return h.refuse(w, rpc.ID{}, err)
 	}
-	h.streams.end(s)
+	h.views.forget(c.Agent) // here at once; elsewhere the bus says it
+	h.waiting.endSession(s.id)
+	h.streams.endSession(s.id)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// Headers of the transport, in their canonical form.
-const (
-	headerSession = "Mcp-Session-Id"
-	headerVersion = "Mcp-Protocol-Version"
-)
-
-// checkVersion takes an absent header and every version of the sessions era, whichever the session negotiated.
-func checkVersion(v string) error {
-	if v == "" || slices.Contains(versions, v) {
-		return nil
-	}
-	return reason.Refuse(reason.VersionUnsupported, "MCP-Protocol-Version %q is not spoken here. Use one of %s.", clip(v), strings.Join(versions, ", ")).
-		With("supported", versions).With("requested", clip(v))
-}
-
-func clip(s string) string {
-	const most = 40
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "")
-	}
-	return strings.ToValidUTF8(s, "")
 }
 
 // checkContent takes plain JSON only. A body in another coding is refused rather than guessed at.

@@ -11,43 +11,59 @@ import (
 	"github.com/getgraft/graft/internal/store"
 )
 
-// get opens the stream on which the gateway speaks first (MCP 2025-11-25, Transports, Listening for Messages). It
-// stays open until the client leaves, the session or the agent ends, or the gateway stops.
+// get opens the stream on which the gateway speaks first (MCP 2025-11-25, Transports, Listening for Messages).
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, c store.Caller) error {
 	if !accepts(r.Header, typeEvent) {
-		return h.refuse(w, r, rpc.ID{}, reason.Refuse(reason.NotAcceptable, "This path answers GET with text/event-stream only."))
+		return h.refuse(w, rpc.ID{}, reason.Refuse(reason.NotAcceptable, "This path answers GET with text/event-stream only."))
 	}
 	s, err := h.session(r, c)
 	if err != nil {
-		return h.refuse(w, r, rpc.ID{}, err)
+		return h.refuse(w, rpc.ID{}, err)
 	}
 	h.usage.saw(c, s.id, h.now())
-	st := h.streams.open(s)
-	defer h.streams.close(st)
+	h.serveStream(w, r, newStream(c, s.id, listChangedMessage), []byte(": open\n\n"))
+	return nil
+}
 
+var listChangedMessage = []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+
+// serveStream keeps a stream open until the client leaves, its session or agent ends, or the gateway stops.
+func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, st *stream, first []byte) {
+	st.token = http.Header{"Authorization": r.Header["Authorization"]}
+	h.streams.add(st)
+	defer h.streams.remove(st)
 	out := http.NewResponseController(w)
 	streamHeaders(w)
 	w.WriteHeader(http.StatusOK)
 	tick := time.NewTicker(h.c.KeepAlive)
 	defer tick.Stop()
-	next := []byte(": open\n\n")
+	next := first
 	for {
-		if err := writeWithin(out, w, next); err != nil {
-			return nil // the client left
+		if next != nil {
+			if err := writeWithin(out, w, next); err != nil {
+				return // the client left
+			}
 		}
+		next = nil
 		select {
 		case <-r.Context().Done():
-			return nil
+			return
 		case <-h.c.Stop:
-			return nil
+			return
 		case <-st.ended:
-			return nil
+			return
+		case <-st.doubted:
+			if !h.goesOn(r.Context(), st) {
+				return
+			}
 		case next = <-st.out:
 		case <-tick.C:
-			if !h.stillThere(r.Context(), c, s) {
-				return nil
+			if !h.c.Bus.Healthy() && !h.goesOn(r.Context(), st) {
+				return
 			}
-			h.usage.saw(c, s.id, h.now())
+			if !st.session.IsZero() {
+				h.usage.saw(st.caller, st.session, h.now())
+			}
 			next = []byte(": keep-alive\n\n")
 		}
 	}
@@ -66,124 +82,194 @@ func writeWithin(out *http.ResponseController, w http.ResponseWriter, b []byte) 
 	return out.Flush()
 }
 
-// stillThere asks the database whether agent and session go on. A database that cannot answer ends no stream.
-func (h *Handler) stillThere(ctx context.Context, c store.Caller, s session) bool {
-	there := true
-	err := h.c.DB.As(ctx, c, func(tx *store.Tx) error {
-		ended, err := tx.SessionEnded(ctx, s.id)
-		if err != nil {
-			return err
-		}
-		live, err := tx.AgentLives(ctx, c.Agent)
-		there = live && !ended
-		return err
-	})
-	return err != nil || there
+// goesOn asks whether the stream's token, agent and session still stand. A database that cannot answer ends no
+// stream: nothing is sent on one but "read again", and reading asks for itself.
+func (h *Handler) goesOn(ctx context.Context, st *stream) bool {
+	if _, err := h.c.Verify(ctx, st.token); err != nil {
+		return reason.Of(err).Word != reason.TokenUnknown
+	}
+	v, err := h.view(ctx, st.caller)
+	if err != nil {
+		return !store.IsAbsent(err)
+	}
+	return st.session.IsZero() || !v.sessionEnded(st.session)
 }
 
-// A stream is one open GET.
+// A stream is one open GET or subscriptions/listen.
 type stream struct {
-	session session
-	out     chan []byte   // events, whole
-	ended   chan struct{} // closed when the session ends
+	caller  store.Caller
+	token   http.Header     // the Authorization it was opened with, to ask about again
+	session store.SessionID // zero for subscriptions/listen
+	changed []byte          // the event that says the list moved; nil where the client did not ask for it
+	out     chan []byte     // events, whole
+	ended   chan struct{}   // closed when session or agent ends
+	doubted chan struct{}   // holds one where the stream has to ask whether it goes on
+	over    bool            // ended is closed; guarded by streams.mu
 }
 
-// streamBuffer is how many events wait for a slow reader. One that lets them pile up misses the rest: every event we
-// send says "read again", so none of them carries state.
+// streamBuffer is how many events wait for a slow reader. One that lets them pile up misses the rest: every event says
+// "read again", so none of them carries state.
 const streamBuffer = 16
 
-// streams are the open GETs of this replica.
-type streams struct {
-	mu   sync.Mutex
-	byID map[store.SessionID][]*stream // in the order they were opened
-	of   map[store.AgentID]map[store.SessionID]bool
-}
-
-func newStreams() *streams {
-	return &streams{byID: map[store.SessionID][]*stream{}, of: map[store.AgentID]map[store.SessionID]bool{}}
-}
-
-func (ss *streams) open(s session) *stream {
-	st := &stream{session: s, out: make(chan []byte, streamBuffer), ended: make(chan struct{})}
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	ss.byID[s.id] = append(ss.byID[s.id], st)
-	if ss.of[s.agent] == nil {
-		ss.of[s.agent] = map[store.SessionID]bool{}
+func newStream(c store.Caller, session store.SessionID, changed []byte) *stream {
+	st := &stream{caller: c, session: session, out: make(chan []byte, streamBuffer), ended: make(chan struct{}), doubted: make(chan struct{}, 1)}
+	st.doubted <- struct{}{} // what ended between the bearer's check and now was not told to this stream
+	if changed != nil {
+		st.changed = rpc.AppendEvent(nil, changed)
 	}
-	ss.of[s.agent][s.id] = true
 	return st
 }
 
-func (ss *streams) close(st *stream) {
+// streams are the open streams of this replica, by agent: they belong to it and to nothing that is swapped.
+type streams struct {
+	mu sync.Mutex
+	of map[store.AgentID]*agentStreams
+	n  int
+}
+
+type agentStreams struct {
+	list  []*stream // in the order they were opened
+	told  time.Time // when list_changed was last sent
+	later *time.Timer
+}
+
+func newStreams() *streams { return &streams{of: map[store.AgentID]*agentStreams{}} }
+
+func (ss *streams) add(st *stream) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	s, rest := st.session, ss.byID[st.session.id][:0]
-	for _, other := range ss.byID[s.id] {
-		if other != st {
-			rest = append(rest, other)
+	a := ss.of[st.caller.Agent]
+	if a == nil {
+		a = &agentStreams{}
+		ss.of[st.caller.Agent] = a
+	}
+	a.list = append(a.list, st)
+	ss.n++
+}
+
+func (ss *streams) remove(st *stream) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	a := ss.of[st.caller.Agent]
+	for i, other := range a.list {
+		if other == st {
+			a.list = append(a.list[:i:i], a.list[i+1:]...)
+			ss.n--
+			break
 		}
 	}
-	if len(rest) > 0 {
-		ss.byID[s.id] = rest
+	if len(a.list) == 0 {
+		if a.later != nil {
+			a.later.Stop()
+		}
+		delete(ss.of, st.caller.Agent)
+	}
+}
+
+func (st *stream) end() {
+	if !st.over {
+		st.over = true
+		close(st.ended)
+	}
+}
+
+// endSession closes the streams of a session.
+func (ss *streams) endSession(id store.SessionID) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, a := range ss.of {
+		for _, st := range a.list {
+			if st.session == id {
+				st.end()
+			}
+		}
+	}
+}
+
+// endAgent closes the streams of an agent.
+func (ss *streams) endAgent(id store.AgentID) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if a := ss.of[id]; a != nil {
+		for _, st := range a.list {
+			st.end()
+		}
+	}
+}
+
+// recheck makes the streams that match ask whether they go on.
+func (ss *streams) recheck(match func(*stream) bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, a := range ss.of {
+		for _, st := range a.list {
+			if match(st) {
+				select {
+				case st.doubted <- struct{}{}:
+				default: // it will ask anyway
+				}
+			}
+		}
+	}
+}
+
+// listWindow is how long after one list_changed the next waits, and takes along what moved meanwhile.
+const listWindow = 2 * time.Second
+
+// listChanged tells an agent's clients to read the list again: at once, and once more at the end of the window if it
+// moved again within it.
+func (ss *streams) listChanged(agent store.AgentID) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	a := ss.of[agent]
+	if a == nil || a.later != nil {
 		return
 	}
-	delete(ss.byID, s.id)
-	delete(ss.of[s.agent], s.id)
-	if len(ss.of[s.agent]) == 0 {
-		delete(ss.of, s.agent)
+	if wait := listWindow - time.Since(a.told); wait > 0 {
+		a.later = time.AfterFunc(wait, func() {
+			ss.mu.Lock()
+			defer ss.mu.Unlock()
+			a.later = nil
+			a.tell()
+		})
+		return
 	}
+	a.tell()
 }
 
-// end closes the streams of a session that was ended.
-func (ss *streams) end(s session) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	for _, st := range ss.byID[s.id] {
-		select {
-		case <-st.ended:
-		default:
-			close(st.ended)
+// tell sends list_changed. A message goes out on one stream of a session only, the one opened last (Transports,
+// Multiple Connections); subscriptions each get their own.
+func (a *agentStreams) tell() {
+	a.told = time.Now()
+	seen := map[store.SessionID]bool{}
+	for i := len(a.list) - 1; i >= 0; i-- {
+		st := a.list[i]
+		if st.changed == nil || seen[st.session] {
+			continue
 		}
-	}
-}
-
-// listChanged tells every session of the agent that has a stream here to read its list again. A message goes out on
-// one stream of a session only: the one opened last (Transports, Multiple Connections).
-func (ss *streams) listChanged(agent store.AgentID) {
-	event := rpc.AppendEvent(nil, []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	for id := range ss.of[agent] {
-		list := ss.byID[id]
+		if !st.session.IsZero() {
+			seen[st.session] = true
+		}
 		select {
-		case list[len(list)-1].out <- event:
+		case st.out <- st.changed:
 		default:
 		}
 	}
 }
 
-// count is how many streams are open.
-func (ss *streams) count() int {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	n := 0
-	for _, list := range ss.byID {
-		n += len(list)
-	}
-	return n
+// Streams is how many streams are open on this replica.
+func (h *Handler) Streams() int {
+	h.streams.mu.Lock()
+	defer h.streams.mu.Unlock()
+	return h.streams.n
 }
 
-// AgentStreams is how many GET streams of one agent are open on this replica.
+// AgentStreams is how many streams of one agent are open on this replica.
 func (h *Handler) AgentStreams(id store.AgentID) int {
 	h.streams.mu.Lock()
 	defer h.streams.mu.Unlock()
-	n := 0
-	for s := range h.streams.of[id] {
-		n += len(h.streams.byID[s])
+	if a := h.streams.of[id]; a != nil {
+		return len(a.list)
 	}
-	return n
+	return 0
 }
-
-// Streams is how many GET streams are open on this replica.
-func (h *Handler) Streams() int { return h.streams.count() }

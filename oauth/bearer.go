@@ -9,11 +9,17 @@ import (
 	"github.com/getgraft/graft/internal/store"
 )
 
-// A Verifier turns bearers into Callers.
-type Verifier struct{ db *store.DB }
+// A Verifier turns bearers into Callers. It remembers what it found and is a bus.Listener, so that it forgets in time.
+type Verifier struct {
+	db *store.DB
+	*verified
+}
 
-// NewVerifier makes a Verifier over db.
-func NewVerifier(db *store.DB) *Verifier { return &Verifier{db} }
+// NewVerifier makes a Verifier over db. While healthy is false every request is looked up.
+func NewVerifier(db *store.DB, healthy func() bool) (*Verifier, error) {
+	known, err := newVerified(healthy)
+	return &Verifier{db, known}, err
+}
 
 // bearer is RFC 6750 §2.1 with the scheme in any case (RFC 9110 §11.1).
 var bearer = regexp.MustCompile(`^(?i:bearer) +([A-Za-z0-9._~+/-]+=*) *$`)
@@ -54,10 +60,16 @@ func (v *Verifier) Verify(ctx context.Context, h http.Header) (store.Caller, err
 	if !store.WellFormed(store.StaticTokenPrefix, token) {
 		return store.Caller{}, unknown()
 	}
-	b, err := v.db.System().Bearer(ctx, store.HashToken(token))
+	hash := store.HashToken(token)
+	c, err := v.resolve(ctx, hash, func(ctx context.Context) (store.Caller, error) { return v.lookUp(ctx, hash) })
 	if store.IsAbsent(err) {
 		return store.Caller{}, unknown()
 	}
+	return c, err
+}
+
+func (v *Verifier) lookUp(ctx context.Context, hash store.TokenHash) (store.Caller, error) {
+	b, err := v.db.System().Bearer(ctx, hash)
 	if err != nil {
 		return store.Caller{}, err
 	}

@@ -27,15 +27,15 @@ var reshape = Tool{
 func (Builtins) Tools(context.Context, store.Caller) ([]Tool, error) { return []Tool{reshape}, nil }
 
 // Run implements Source.
-func (Builtins) Run(_ context.Context, _ store.Caller, t Tool, args jsontext.Value) (jsontext.Value, error) {
-	if t.Name != reshape.Name {
-		return nil, fmt.Errorf("no builtin %q", t.Name)
+func (Builtins) Run(_ context.Context, r Run) (Output, error) {
+	if r.Tool.Name != reshape.Name {
+		return Output{}, fmt.Errorf("no builtin %q", r.Tool.Name)
 	}
 	var in struct {
 		Shape jsontext.Value `json:"shape"`
 	}
-	if err := json.Unmarshal(args, &in); err != nil {
-		return nil, fmt.Errorf("read arguments of reshape: %w", err)
+	if err := json.Unmarshal(r.Args, &in); err != nil {
+		return Output{}, fmt.Errorf("read arguments of reshape: %w", err)
 	}
-	return in.Shape, nil
+	return Output{Value: in.Shape}, nil
 }

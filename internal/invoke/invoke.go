@@ -24,6 +24,7 @@ type Call struct {
 	Caller store.Caller
 	Tool   string         // wire name
 	Args   jsontext.Value // a JSON object; nil means {}
+	Client catalog.Client // nil means catalog.Nobody
 }
 
 // An Invoker runs calls.
@@ -45,6 +46,9 @@ func (i *Invoker) Do(ctx context.Context, call Call) (jsontext.Value, error) {
 	if call.Args == nil {
 		call.Args = jsontext.Value("{}")
 	}
+	if call.Client == nil {
+		call.Client = catalog.Nobody{}
+	}
 	schema, err := i.schema(entry.Tool)
 	if err != nil {
 		return nil, err
@@ -55,11 +59,14 @@ func (i *Invoker) Do(ctx context.Context, call Call) (jsontext.Value, error) {
 	if !entry.ReadOnly {
 		return nil, reason.Refuse(reason.Forbidden, "%s can change things, and nobody can be asked for approval yet.", call.Tool)
 	}
-	value, err := run(ctx, entry, call)
+	out, err := run(ctx, entry, call)
 	if err != nil {
 		return nil, err
 	}
-	return rpc.ToolResult(Bound(value)), nil
+	if out.Raw != nil {
+		return rpc.OneLine(out.Raw), nil
+	}
+	return rpc.ToolResult(Bound(out.Value)), nil
 }
 
 func (i *Invoker) schema(t catalog.Tool) (*catalog.Schema, error) {
@@ -76,17 +83,22 @@ func (i *Invoker) schema(t catalog.Tool) (*catalog.Schema, error) {
 }
 
 // run calls the source under the deadline, and turns a panic into an error that only the log sees.
-func run(ctx context.Context, e catalog.Entry, call Call) (value jsontext.Value, err error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+func run(ctx context.Context, e catalog.Entry, call Call) (out catalog.Output, err error) {
+	limited, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("run %s: panic: %v\n%s", call.Tool, p, debug.Stack())
 		}
 	}()
-	value, err = e.Source.Run(ctx, call.Caller, e.Tool, call.Args)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, reason.Refuse(reason.Timeout, "%s did not finish within %d seconds.", call.Tool, int(Timeout.Seconds()))
+	out, err = e.Source.Run(limited, catalog.Run{Caller: call.Caller, Tool: e.Tool, Args: call.Args, Client: call.Client})
+	switch {
+	case err == nil:
+		return out, nil
+	case ctx.Err() != nil:
+		return out, reason.Refuse(reason.Cancelled, "%s was cancelled.", call.Tool)
+	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
+		return out, reason.Refuse(reason.Timeout, "%s did not finish within %d seconds.", call.Tool, int(Timeout.Seconds()))
 	}
-	return value, err
+	return out, err
 }

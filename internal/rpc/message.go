@@ -40,7 +40,8 @@ func (id ID) String() string {
 
 var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-func parseID(v jsontext.Value) (ID, bool) {
+// ParseID reads an id out of params, as strictly as one of an envelope.
+func ParseID(v jsontext.Value) (ID, bool) {
 	switch v.Kind() {
 	case '"':
 		return ID{string(v)}, true
@@ -76,7 +77,7 @@ func Parse(body []byte) (Message, *Error) {
 	}
 	m := Message{Result: e.Result, Error: e.Error}
 	if e.ID != nil {
-		id, ok := parseID(e.ID)
+		id, ok := ParseID(e.ID)
 		if !ok {
 			return Message{}, invalid("id must be a string or an integer.")
 		}

@@ -1,0 +1,151 @@
+package mcp
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/getgraft/graft/internal/bus"
+	"github.com/getgraft/graft/internal/store"
+)
+
+// A view is what answering an agent's requests takes: its list as bytes, and which of its sessions ended. It never
+// changes; when the bus says that the agent moved, the next request reads a new one.
+type view struct {
+	promoted    map[string]bool
+	endedBefore time.Time
+	ended       map[store.SessionID]bool
+	levels      map[store.SessionID]string
+	pages       map[era][]page
+}
+
+// A page is one page of tools/list.
+type page struct {
+	after  string // the last name of the page before; "" for the first
+	result jsontext.Value
+}
+
+func (v *view) sessionEnded(id store.SessionID) bool {
+	return v.ended[id] || id.Time().Before(v.endedBefore)
+}
+
+// maxViews bounds the agents a replica keeps a view of; the least active are read again.
+const maxViews = 20_000
+
+// views are the views of this replica. It is a bus listener.
+type views struct {
+	healthy func() bool
+	known   *lru.Cache[store.AgentID, *view]
+	flight  singleflight.Group
+	moved   atomic.Uint64 // as in oauth: a view read while something moved is not kept
+}
+
+func newViews(healthy func() bool) (*views, error) {
+	known, err := lru.New[store.AgentID, *view](maxViews)
+	return &views{healthy: healthy, known: known}, err
+}
+
+// of answers from memory, else reads once for all who ask at the same time. While the bus cannot be relied on every
+// request reads for itself.
+func (vs *views) of(ctx context.Context, agent store.AgentID, read func(context.Context) (*view, error)) (*view, error) {
+	if !vs.healthy() {
+		return read(ctx)
+	}
+	if v, ok := vs.known.Get(agent); ok {
+		return v, nil
+	}
+	before := vs.moved.Load()
+	found, err, _ := vs.flight.Do(agent.String(), func() (any, error) { return read(context.WithoutCancel(ctx)) })
+	if err != nil {
+		return nil, err
+	}
+	v := found.(*view)
+	if vs.moved.Load() == before {
+		vs.known.Add(agent, v)
+		if vs.moved.Load() != before {
+			vs.known.Remove(agent)
+		}
+	}
+	return v, nil
+}
+
+func (vs *views) forget(agent store.AgentID) {
+	vs.moved.Add(1)
+	vs.flight.Forget(agent.String())
+	vs.known.Remove(agent)
+}
+
+func (vs *views) reset() {
+	vs.moved.Add(1)
+	vs.known.Purge()
+}
+
+// view is the caller's.
+func (h *Handler) view(ctx context.Context, c store.Caller) (*view, error) {
+	return h.views.of(ctx, c.Agent, func(ctx context.Context) (*view, error) { return h.readView(ctx, c) })
+}
+
+func (h *Handler) readView(ctx context.Context, c store.Caller) (*view, error) {
+	var row store.AgentView
+	err := h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
+		row, err = tx.AgentView(ctx, c.Agent)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	v := &view{promoted: map[string]bool{}, ended: map[store.SessionID]bool{}, levels: row.Levels}
+	for _, name := range row.Promoted {
+		v.promoted[name] = true
+	}
+	for _, id := range row.Ended {
+		v.ended[id] = true
+	}
+	if row.EndedBefore != nil {
+		v.endedBefore = *row.EndedBefore
+	}
+	v.pages, err = h.render(ctx, c, row.Promoted)
+	return v, err
+}
+
+// Hear implements bus.Listener.
+func (h *Handler) Hear(e bus.Event) {
+	switch e.Topic {
+	case bus.Agent, bus.List, bus.Credential:
+		agent, err := store.ParseID[store.AgentKind](e.ID)
+		if err != nil {
+			return
+		}
+		h.views.forget(agent)
+		switch e.Topic {
+		case bus.List:
+			h.streams.listChanged(agent)
+		case bus.Credential:
+			h.streams.endAgent(agent)
+		}
+	case bus.Session:
+		if id, err := store.ParseID[store.SessionKind](e.ID); err == nil {
+			h.streams.endSession(id)
+		}
+	case bus.Member:
+		if org, err := store.ParseID[store.OrgKind](e.ID); err == nil {
+			h.views.reset()
+			h.streams.recheck(func(s *stream) bool { return s.caller.Org == org })
+		}
+	case bus.Message:
+		if id, err := store.ParseID[store.SessionKind](e.ID); err == nil {
+			h.waiting.wake(id)
+		}
+	}
+}
+
+// Reset implements bus.Listener: what may have been missed is made up for.
+func (h *Handler) Reset() {
+	h.views.reset()
+	h.streams.recheck(func(*stream) bool { return true })
+	h.waiting.wakeAll()
+}
