@@ -65,19 +65,10 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 	}
 	return web.AgentDetail{
 		Now: h.c.Now(), Live: liveAgent(id, time.Time{}), Agent: h.webAgent(who, a),
-		TokenMade: tokenMade(a), FirstCall: firstCall(a, time.Time{}),
+		TokenMade: moment(a.TokenMadeAt), FirstCall: firstCall(a, moment(a.TokenMadeAt)),
 		Gateway: h.gateway(), Connect: web.ConnectBlocks(h.gateway(), "graft"),
 		Sessions: webSessions(sessions), Tools: tools, Change: who.caller.MayChange(a.UserID),
 	}, nil
-}
-
-// tokenMade is when the agent's present token was made, or zero where it has none. The store tells the agent's time
-// alone, which is the token's as long as none was made anew.
-func tokenMade(a store.Agent) time.Time {
-	if a.TokenHint == nil {
-		return time.Time{}
-	}
-	return a.CreatedAt
 }
 
 // firstCall is the agent's last call, where it came after since: seen soon enough, that is the first one.

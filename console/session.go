@@ -161,11 +161,6 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 // CommitCtx implements scs.CtxStore. The session that a request came with is only ever changed: once it has ended,
 // another request that was under way does not bring it back.
 func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
-	if came, _ := cookieOf(ctx); came == token {
-		if _, found, err := s.FindCtx(ctx, token); err != nil || !found {
-			return err
-		}
-	}
 	_, values, err := scs.GobCodec{}.Decode(data)
 	if err != nil {
 		return err
@@ -179,6 +174,12 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 	expires := time.Unix(began, 0).Add(sessionLife)
 	if idle := s.now().Add(sessionIdle); idle.Before(expires) {
 		expires = idle
+	}
+	if came, _ := cookieOf(ctx); came == token {
+		if err := s.system.ChangeWebSession(ctx, store.HashToken(token), data, expires); !store.IsAbsent(err) {
+			return err
+		}
+		return nil
 	}
 	return s.system.SaveWebSession(ctx, store.HashToken(token), user, data, expires)
 }

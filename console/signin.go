@@ -88,20 +88,20 @@ func (h *Handler) authenticate(r *http.Request, email, password string) (store.U
 		return store.UserID{}, false, fmt.Errorf("compare password of %s: %w", user.ID, err)
 	}
 	if found.right && found.old {
-		h.rehash(r, user.ID, password)
+		h.rehash(r, user, password)
 	}
 	return user.ID, found.right, nil
 }
 
 // rehash brings a password's hash to today's cost. Where that fails the old hash is as good as it was.
-func (h *Handler) rehash(r *http.Request, user store.UserID, password string) {
+func (h *Handler) rehash(r *http.Request, user store.User, password string) {
 	ctx := r.Context()
 	phc, err := h.passwords.hash(ctx, password)
 	if err == nil {
-		err = h.c.DB.System().SetPassword(ctx, user, phc)
+		err = h.c.DB.System().SetPassword(ctx, user.ID, user.Password, phc)
 	}
 	if err != nil {
-		h.c.Log.WarnContext(ctx, "password not rehashed", slog.String("user", user.String()), slog.Any("err", err),
+		h.c.Log.WarnContext(ctx, "password not rehashed", slog.String("user", user.ID.String()), slog.Any("err", err),
 			slog.String("request_id", h.c.RequestID(ctx)))
 	}
 }

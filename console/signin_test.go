@@ -76,7 +76,7 @@ func TestSignInRehashesAnOlderHash(t *testing.T) {
 	owner := storetest.Organisation(t, s.db)
 	email := s.email(t, owner)
 	old := console.OldHash(goodPassword)
-	if err := s.db.System().SetPassword(t.Context(), owner.User, old); err != nil {
+	if err := s.db.System().SetPassword(t.Context(), owner.User, "", old); err != nil {
 		t.Fatal(err)
 	}
 	hash := func() string {

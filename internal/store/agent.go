@@ -22,11 +22,12 @@ type Agent struct {
 	RevokedAt     *time.Time
 	RevokedBy     string  // name or e-mail; "" when the CLI did, or while live
 	TokenHint     *string // of the live static token; nil without one
+	TokenMadeAt   *time.Time
 }
 
 const agentColumns = `
 	a.id, a.name, a.user_id, coalesce(nullif(u.name, ''), u.email) AS user_name, a.advanced_tools, a.created_at,
-	a.last_used_at, a.revoked_at, coalesce(nullif(r.name, ''), r.email, '') AS revoked_by, t.hint AS token_hint
+	a.last_used_at, a.revoked_at, coalesce(nullif(r.name, ''), r.email, '') AS revoked_by, t.hint AS token_hint, t.created_at AS token_made_at
 	FROM agent a
 	JOIN user_account u ON u.id = a.user_id
 	LEFT JOIN user_account r ON r.id = a.revoked_by

@@ -43,7 +43,8 @@ func TestANewAgent(t *testing.T) {
 		t.Errorf("token = %q, want one that is well formed", token)
 	}
 	hint := token[len(token)-10 : len(token)-6]
-	want := store.Agent{ID: a.ID, Name: "Claude Code", UserID: c.User, UserName: email, AdvancedTools: true, CreatedAt: clock.now(), TokenHint: &hint}
+	now := clock.now()
+	want := store.Agent{ID: a.ID, Name: "Claude Code", UserID: c.User, UserName: email, AdvancedTools: true, CreatedAt: now, TokenHint: &hint, TokenMadeAt: &now}
 	if diff := cmp.Diff(want, a, cmp.Comparer(func(a, b store.AgentID) bool { return a == b }), cmp.Comparer(func(a, b store.UserID) bool { return a == b })); diff != "" {
 		t.Errorf("CreateAgent() (-want +got):\n%s", diff)
 	}

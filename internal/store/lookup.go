@@ -273,8 +273,9 @@ func (s *System) UseLink(ctx context.Context, token string, in Setup) (user User
 			}
 		}
 		hash := HashToken(token)
-		if _, err := exec(ctx, tx, `UPDATE signin_link SET used_at = @now WHERE hash = @hash`,
-			pgx.StrictNamedArgs{"hash": hash[:], "now": s.db.Now()}); err != nil {
+		// The user's other links end with it: they were made for the same purpose, and it is fulfilled.
+		if _, err := exec(ctx, tx, `UPDATE signin_link SET used_at = @now WHERE used_at IS NULL AND (hash = @hash OR user_id = @user)`,
+			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "now": s.db.Now()}); err != nil {
 			return err
 		}
 		// A new password ends every session that the old one began.
@@ -308,13 +309,12 @@ func (s *System) found(ctx context.Context, tx pgx.Tx, in Setup) (UserID, error)
 	return user, s.join(ctx, tx, o.ID, user, RoleOwner)
 }
 
-// SetPassword replaces a user's password hash by one made with newer parameters.
-func (s *System) SetPassword(ctx context.Context, user UserID, hash string) error {
+// SetPassword replaces a user's password hash by one made with newer parameters, where it is still old. One that was
+// changed meanwhile stays, and that is no error.
+func (s *System) SetPassword(ctx context.Context, user UserID, old, hash string) error {
 	return s.run(ctx, func(tx pgx.Tx) error {
-		n, err := exec(ctx, tx, `UPDATE user_account SET password = @hash WHERE id = @user`, pgx.StrictNamedArgs{"user": user, "hash": hash})
-		if err == nil && n == 0 {
-			return reason.NotFound
-		}
+		_, err := exec(ctx, tx, `UPDATE user_account SET password = @hash WHERE id = @user AND password = @old`,
+			pgx.StrictNamedArgs{"user": user, "old": old, "hash": hash})
 		return err
 	})
 }
@@ -336,6 +336,19 @@ func (s *System) SaveWebSession(ctx context.Context, hash TokenHash, user UserID
 			INSERT INTO web_session (hash, user_id, data, expires_at) VALUES (@hash, @user, @data, @expires)
 			ON CONFLICT (hash) DO UPDATE SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at`,
 			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "data": data, "expires": expires})
+		return err
+	})
+}
+
+// ChangeWebSession writes a browser session that is there. One that has ended is not brought back: it is
+// reason.NotFound.
+func (s *System) ChangeWebSession(ctx context.Context, hash TokenHash, data []byte, expires time.Time) error {
+	return s.run(ctx, func(tx pgx.Tx) error {
+		n, err := exec(ctx, tx, `UPDATE web_session SET data = @data, expires_at = @expires WHERE hash = @hash`,
+			pgx.StrictNamedArgs{"hash": hash[:], "data": data, "expires": expires})
+		if err == nil && n == 0 {
+			return reason.NotFound
+		}
 		return err
 	})
 }

@@ -167,8 +167,10 @@ func TestUserByEmail(t *testing.T) {
 	t.Parallel()
 	db, c := storetest.New(t)
 	email := must(t, db, c, func(tx *store.Tx) ([]store.Member, error) { return tx.Members(t.Context()) })[0].Email
-	if err := db.System().SetPassword(t.Context(), c.User, "$argon2id$x"); err != nil {
-		t.Fatal(err)
+	for _, change := range [][2]string{{"", "$argon2id$x"}, {"", "$argon2id$late"}} { // the second finds another password
+		if err := db.System().SetPassword(t.Context(), c.User, change[0], change[1]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	got, err := db.System().UserByEmail(t.Context(), " "+email)
 	if want := (store.User{ID: c.User, Email: email, Password: "$argon2id$x"}); err != nil || got != want {
@@ -179,8 +181,52 @@ func TestUserByEmail(t *testing.T) {
 			t.Errorf("UserByEmail(%q) = %v, %v, want %v", s, got, err, reason.NotFound)
 		}
 	}
-	if err := db.System().SetPassword(t.Context(), store.NewID[store.UserKind](db.Now()), "x"); !store.IsAbsent(err) {
-		t.Errorf("SetPassword() of nobody = %v, want %v", err, reason.NotFound)
+}
+
+func TestChangeWebSessionBringsNoneBack(t *testing.T) {
+	t.Parallel()
+	db, c := storetest.New(t)
+	sys, hash, later := db.System(), store.HashToken(c.User.String()), db.Now().Add(time.Hour)
+	if err := sys.ChangeWebSession(t.Context(), hash, []byte("new"), later); !store.IsAbsent(err) {
+		t.Errorf("ChangeWebSession() of none = %v, want %v", err, reason.NotFound)
+	}
+	if err := sys.SaveWebSession(t.Context(), hash, c.User, []byte("first"), later); err != nil {
+		t.Fatal(err)
+	}
+	if err := sys.ChangeWebSession(t.Context(), hash, []byte("second"), later); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := sys.WebSession(t.Context(), hash); err != nil || string(data) != "second" {
+		t.Errorf("WebSession() = %q, %v, want second", data, err)
+	}
+	if err := sys.DeleteWebSession(t.Context(), hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := sys.ChangeWebSession(t.Context(), hash, []byte("third"), later); !store.IsAbsent(err) {
+		t.Errorf("ChangeWebSession() of an ended one = %v, want %v", err, reason.NotFound)
+	}
+	if _, err := sys.WebSession(t.Context(), hash); !store.IsAbsent(err) {
+		t.Errorf("the ended session is back: %v", err)
+	}
+}
+
+func TestUseLinkEndsTheUsersOtherLinks(t *testing.T) {
+	t.Parallel()
+	db, c := storetest.New(t)
+	sys := db.System()
+	var tokens []string
+	for range 2 {
+		token, err := sys.NewSignInLink(t.Context(), c.User, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens = append(tokens, token)
+	}
+	if _, err := sys.UseLink(t.Context(), tokens[1], store.Setup{Password: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sys.Link(t.Context(), tokens[0]); outcome(err) != "link_not_valid" {
+		t.Errorf("Link() of the other = %v, want link_not_valid", err)
 	}
 }
 

@@ -122,6 +122,19 @@ func TestRunOnCluster(t *testing.T) {
 	}
 }
 
+func TestLostRaceIsToldFromAFinding(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bool{
+		"fuzz: elapsed: 10s, execs: 9 (0/sec)\n--- FAIL: FuzzA (10.05s)\n    context deadline exceeded\nFAIL\nexit status 1\n":                                                   true,
+		"--- FAIL: FuzzA (0.02s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:5: context deadline exceeded\n    \n    Failing input written to testdata/fuzz/FuzzA/1\nFAIL\n": false,
+		"--- FAIL: FuzzA (0.02s)\n    fuzzing process hung or terminated unexpectedly: exit status 2\nFAIL\n":                                                                    false,
+	} {
+		if got := lostRace.MatchString(said); got != want {
+			t.Errorf("lostRace(%q) = %t, want %t", said, got, want)
+		}
+	}
+}
+
 func rewrite(t *testing.T, file, old, replacement string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
