@@ -38,26 +38,26 @@ func (p *probe) Tools(context.Context, store.Caller) ([]catalog.Tool, error) {
 	return list, nil
 }
 
-func (p *probe) Run(ctx context.Context, _ store.Caller, t catalog.Tool, _ jsontext.Value) (jsontext.Value, error) {
-	switch t.Name {
+func (p *probe) Run(ctx context.Context, r catalog.Run) (catalog.Output, error) {
+	switch r.Tool.Name {
 	case "wait":
 		p.started <- struct{}{}
 		select {
 		case <-p.release:
-			return jsontext.Value(`"done"`), nil
+			return catalog.Output{Value: jsontext.Value(`"done"`)}, nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return catalog.Output{}, ctx.Err()
 		}
 	case "fail":
-		return nil, errors.New("dial tcp 10.1.2.3:5432: password=hunter2")
+		return catalog.Output{}, errors.New("dial tcp 10.1.2.3:5432: password=hunter2")
 	case "panic":
 		panic("hunter2")
 	case "refuse":
-		return nil, reason.Refuse(reason.Timeout, "The vendor took its time.").With("after", 30)
+		return catalog.Output{}, reason.Refuse(reason.Timeout, "The vendor took its time.").With("after", 30)
 	case "foreign":
-		return nil, reason.NotFound
+		return catalog.Output{}, reason.NotFound
 	}
-	return jsontext.Value(`null`), nil
+	return catalog.Output{Value: jsontext.Value(`null`)}, nil
 }
 
 // mcp-go keys calls under way by request id alone where there is no session in memory: another tenant's

@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
-	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
@@ -46,9 +45,8 @@ type Config struct {
 	Address func(*http.Request) string
 	// RequestID is the id of the request that ctx belongs to.
 	RequestID func(context.Context) string
-	// Offer is what is served beside tools (prompts, resources, completion), for one caller. Nil, or a nil server:
-	// nothing.
-	Offer func(context.Context, store.Caller) (*mcpserver.MCPServer, error)
+	// Offer is what is served beside tools; nil is nothing.
+	Offer Offer
 }
 
 // A Handler serves /mcp. Run must run beside it.
@@ -58,7 +56,7 @@ type Handler struct {
 	views   *views
 	waiting *waiting
 	usage   *usage
-	tools   map[string]metaTool
+	meta    []metaTool // in the order they are listed in
 }
 
 // New makes a Handler that listens on the bus.
@@ -68,7 +66,7 @@ func New(c Config) (*Handler, error) {
 	if h.views, err = newViews(c.Bus.Healthy); err != nil {
 		return nil, err
 	}
-	if h.tools, err = compileMetaTools(); err != nil {
+	if h.meta, err = compileMetaTools(); err != nil {
 		return nil, err
 	}
 	c.Bus.Listen(h)
@@ -82,6 +80,16 @@ func (h *Handler) Run(ctx context.Context) {
 	beside.Go(func() { h.usage.run(ctx) })
 	beside.Go(func() { h.fetch(ctx) })
 	beside.Wait()
+}
+
+// metaTool is the meta-tool of that name.
+func (h *Handler) metaTool(name string) (metaTool, bool) {
+	for _, t := range h.meta {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return metaTool{}, false
 }
 
 func (h *Handler) now() time.Time { return h.c.Now() }
@@ -173,7 +181,7 @@ func (h *Handler) notified(ctx context.Context, c store.Caller, s session, m rpc
 	switch {
 	case m.IsResponse():
 		return h.answered(ctx, c, s, m, body)
-	case m.Method == mcpgo.MethodNotificationCancelled:
+	case m.Method == string(mcpgo.MethodNotificationCancelled):
 		return h.cancelled(ctx, c, s, m.Params)
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestSentencesAreTiedToTheToolsTheyName(t *testing.T) {
 func TestInstructionsLeaveOutWhatIsNotServed(t *testing.T) {
 	t.Parallel()
 	served := map[string]bool{}
-	for _, tool := range metaTools {
+	for _, tool := range metaTools() {
 		served[tool.Name] = true
 	}
 	now := instructions(served)

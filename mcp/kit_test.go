@@ -200,6 +200,25 @@ func (c *client) tools() []string {
 	return names
 }
 
+// eventually waits until ok, for what another replica hears of only after a moment.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); !ok(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%s: still not so", what)
+		}
+	}
+}
+
+// onEachReplica reports whether ok holds on every one of the kit's two replicas: the proxy takes turns.
+func onEachReplica(ok func() bool) func() bool {
+	return func() bool { return ok() && ok() }
+}
+
 // A listener is an open GET stream.
 type listener struct {
 	t      testing.TB

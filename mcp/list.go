@@ -4,78 +4,95 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 
 	"github.com/go-json-experiment/json/jsontext"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/getgraft/graft/internal/catalog"
-	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 )
 
-// list answers tools/list: the meta-tools in their fixed order, then the agent's working set by name.
-func (h *Handler) list(ctx context.Context, c store.Caller, m rpc.Message) (jsontext.Value, *rpc.Error) {
+// pageSize is how many tools one page of tools/list holds.
+const pageSize = 200
+
+// list answers tools/list from the view's bytes.
+func (q *request) list(ctx context.Context) (jsontext.Value, *rpc.Error) {
 	var p struct {
 		Cursor string `json:"cursor"`
 	}
-	if failed := rpc.Params(m.Params, &p); failed != nil {
+	if failed := rpc.Params(q.m.Params, &p); failed != nil {
 		return nil, failed
 	}
-	if p.Cursor != "" { // one page holds everything, so no cursor was ever given out
-		return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "params.cursor is not one of ours."}
-	}
-	tools, err := h.listed(ctx, c)
+	v, err := q.h.view(ctx, q.caller)
 	if err != nil {
-		r := reason.Of(err)
-		if r.Word == reason.Internal {
-			h.c.Log.ErrorContext(ctx, "list failed", slog.Any("err", err), slog.String("request_id", h.c.RequestID(ctx)))
-			r = r.With("requestId", h.c.RequestID(ctx))
+		return nil, q.h.failed(ctx, "list tools", err)
+	}
+	after := ""
+	if p.Cursor != "" {
+		plain, err := openText(q.h.c.Sessions, cursorPlace(q.caller), p.Cursor)
+		if err != nil {
+			return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "params.cursor is not one of ours."}
 		}
-		return nil, rpc.FromRefusal(r)
+		after = string(plain)
 	}
-	result, err := json.Marshal(mcpgo.ListToolsResult{Tools: tools})
-	if err != nil {
-		return nil, rpc.FromRefusal(reason.Of(err))
-	}
-	return result, nil
+	return pageAfter(v.pages[q.era], after), nil
 }
 
-func (h *Handler) listed(ctx context.Context, c store.Caller) ([]mcpgo.Tool, error) {
-	var tools []mcpgo.Tool
-	for _, t := range metaTools {
-		tools = append(tools, wireTool(t.Name, t.Tool))
+// pageAfter is the first page that begins at or after a name. The list may have moved since the cursor was given; what
+// stands at the seam is then listed again rather than left out.
+func pageAfter(pages []page, after string) jsontext.Value {
+	at := 0
+	for i, p := range pages {
+		if p.after <= after {
+			at = i
+		}
 	}
-	promoted, err := h.promoted(ctx, c)
-	if err != nil {
-		return nil, err
+	return pages[at].result
+}
+
+func cursorPlace(c store.Caller) []byte { return []byte("tools/list " + c.Agent.String()) }
+
+// render draws every page of an agent's list for both eras: the meta-tools in their fixed order, then its working set
+// by name. A promoted tool that is gone is left out.
+func (h *Handler) render(ctx context.Context, c store.Caller, promoted []string) (map[era][]page, error) {
+	var tools []mcpgo.Tool
+	for _, t := range h.meta {
+		tools = append(tools, wireTool(t.Name, t.Tool))
 	}
 	all, err := h.c.Catalog.All(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	byName := map[string]catalog.Tool{}
+	byName := make(map[string]catalog.Tool, len(all))
 	for _, e := range all {
 		byName[e.Wire()] = e.Tool
 	}
-	for _, p := range promoted {
-		if t, ok := byName[p.Tool]; ok { // a promoted tool that is gone is left out
-			tools = append(tools, wireTool(t.Wire(), t))
+	for _, name := range promoted {
+		if t, ok := byName[name]; ok {
+			tools = append(tools, wireTool(name, t))
 		}
 	}
-	return tools, nil
-}
-
-func (h *Handler) promoted(ctx context.Context, c store.Caller) (set []store.Promotion, err error) {
-	err = h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
-		set, err = tx.WorkingSet(ctx, c.Agent)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load working set of %s: %w", c.Agent, err)
+	pages := map[era][]page{}
+	after := ""
+	for len(tools) > 0 {
+		n := min(pageSize, len(tools))
+		drawn := mcpgo.ListToolsResult{Tools: tools[:n]}
+		next := ""
+		if tools = tools[n:]; len(tools) > 0 {
+			next = drawn.Tools[n-1].Name
+			drawn.NextCursor = mcpgo.Cursor(sealText(h.c.Sessions, cursorPlace(c), []byte(next)))
+		}
+		result, err := json.Marshal(drawn)
+		if err != nil {
+			return nil, fmt.Errorf("draw tools/list: %w", err)
+		}
+		cached := append([]byte(fmt.Sprintf(`{"ttlMs":%d,"cacheScope":"private",`, ttl)), result[1:]...)
+		pages[sessions] = append(pages[sessions], page{after, result})
+		pages[stateless] = append(pages[stateless], page{after, h.complete(cached)})
+		after = next
 	}
-	return set, nil
+	return pages, nil
 }
 
 // wireTool is a tool as tools/list shows it. Both hints are always set: a client takes an absent one for destructive.
@@ -83,6 +100,7 @@ func wireTool(name string, t catalog.Tool) mcpgo.Tool {
 	w := mcpgo.NewToolWithRawSchema(name, t.Description, json.RawMessage(t.InputSchema))
 	w.Title = t.Title
 	w.Annotations = annotations(t)
+	w.RawOutputSchema = json.RawMessage(t.OutputSchema)
 	return w
 }
 
@@ -93,7 +111,7 @@ func annotations(t catalog.Tool) mcpgo.ToolAnnotation {
 // served names every tool and feature that the instructions may speak of.
 func (h *Handler) served() map[string]bool {
 	served := map[string]bool{}
-	for _, t := range metaTools {
+	for _, t := range h.meta {
 		served[t.Name] = true
 	}
 	return served

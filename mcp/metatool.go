@@ -17,73 +17,74 @@ import (
 // A metaTool is a fixed tool of the gateway. Its arguments fit its schema when run is called.
 type metaTool struct {
 	catalog.Tool // Vendor is empty
-	run          func(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error)
+	run          func(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error)
 	schema       *catalog.Schema
 }
 
 // call validates the arguments and runs the tool; what comes back is a CallToolResult.
-func (t metaTool) call(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
+func (t metaTool) call(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
 	if err := t.schema.Check(args); err != nil {
 		return nil, err
 	}
-	return t.run(ctx, h, c, args)
+	return t.run(ctx, q, args)
 }
 
-// metaTools in the order they are listed in. Their descriptions state what a tool does, when it is called and what
+// metaTools returns them in the order they are listed in. Their descriptions state what a tool does, when it is called and what
 // its answers mean; rules of conduct live in the instructions alone, because some clients flag them here.
-var metaTools = []metaTool{
-	{run: findTool, Tool: catalog.Tool{
-		Name: "find_tool", Title: "Find a tool", ReadOnly: true,
-		Description: "Called first when a task has no fitting tool in the list. Searches every tool this agent can reach by the words of query and " +
-			"answers {tools, connections, more, note}: each tool with its vendor, name, description, inputSchema, effects and whether it is promoted; " +
-			"connections with their ids; more is how many matches were left out. A match can be run at once with run_tool, or promoted into the list.",
-		InputSchema: jsontext.Value(`{"type":"object","properties":{` +
-			`"query":{"type":"string","minLength":1,"maxLength":1000,"description":"What the tool should do, in a few words."},` +
-			`"limit":{"type":"integer","minimum":1,"maximum":20,"default":5,"description":"How many matches to return."}},` +
-			`"required":["query"],"additionalProperties":false}`),
-	}},
-	{run: runTool, Tool: catalog.Tool{
-		Name: "run_tool", Title: "Run a tool", Destructive: true,
-		Description: "Runs any tool by vendor and name as find_tool gives them, whether or not it is in the list. Called for a tool that was just " +
-			"promoted and is not in the client's list yet, or that is needed only once. Answers with the tool's own result. " +
-			"A refusal carries reason: tool_not_found for an unknown name, input_invalid with problems and inputSchema when input does not fit.",
-		InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `,` +
-			`"input":{"type":"object","description":"The tool's arguments, as its inputSchema says."}},` +
-			`"required":["vendor","name"],"additionalProperties":false}`),
-	}},
-	{run: func(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
-		return setPromoted(ctx, h, c, args, true)
-	}, Tool: catalog.Tool{
-		Name: "promote", Title: "Promote a tool",
-		Description: "Adds a tool that find_tool found to this agent's working set, so that it stands in the tool list from then on. Called when a tool " +
-			"will be needed again. Answers {tool, promoted, changed, workingSetSize}; changed is false when it was in the list already. " +
-			"A client that reads the list once per conversation reaches the tool with run_tool until then.",
-		InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `},"required":["vendor","name"],"additionalProperties":false}`),
-	}},
-	{run: func(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
-		return setPromoted(ctx, h, c, args, false)
-	}, Tool: catalog.Tool{
-		Name: "demote", Title: "Demote a tool",
-		Description: "Takes a tool out of this agent's working set, so that it leaves the tool list. Called when a promoted tool is no longer needed. " +
-			"The tool itself stays, and find_tool still finds it. Answers {tool, promoted, changed, workingSetSize}.",
-		InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `},"required":["vendor","name"],"additionalProperties":false}`),
-	}},
+func metaTools() []metaTool {
+	return []metaTool{
+		{run: findTool, Tool: catalog.Tool{
+			Name: "find_tool", Title: "Find a tool", ReadOnly: true,
+			Description: "Called first when a task has no fitting tool in the list. Searches every tool this agent can reach by the words of query and " +
+				"answers {tools, connections, more, note}: each tool with its vendor, name, description, inputSchema, effects and whether it is promoted; " +
+				"connections with their ids; more is how many matches were left out. A match can be run at once with run_tool, or promoted into the list.",
+			InputSchema: jsontext.Value(`{"type":"object","properties":{` +
+				`"query":{"type":"string","minLength":1,"maxLength":1000,"description":"What the tool should do, in a few words."},` +
+				`"limit":{"type":"integer","minimum":1,"maximum":20,"default":5,"description":"How many matches to return."}},` +
+				`"required":["query"],"additionalProperties":false}`),
+		}},
+		{run: runTool, Tool: catalog.Tool{
+			Name: "run_tool", Title: "Run a tool", Destructive: true,
+			Description: "Runs any tool by vendor and name as find_tool gives them, whether or not it is in the list. Called for a tool that was just " +
+				"promoted and is not in the client's list yet, or that is needed only once. Answers with the tool's own result. " +
+				"A refusal carries reason: tool_not_found for an unknown name, input_invalid with problems and inputSchema when input does not fit.",
+			InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `,` +
+				`"input":{"type":"object","description":"The tool's arguments, as its inputSchema says."}},` +
+				`"required":["vendor","name"],"additionalProperties":false}`),
+		}},
+		{run: func(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
+			return setPromoted(ctx, q, args, true)
+		}, Tool: catalog.Tool{
+			Name: "promote", Title: "Promote a tool",
+			Description: "Adds a tool that find_tool found to this agent's working set, so that it stands in the tool list from then on. Called when a tool " +
+				"will be needed again. Answers {tool, promoted, changed, workingSetSize}; changed is false when it was in the list already. " +
+				"A client that reads the list once per conversation reaches the tool with run_tool until then.",
+			InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `},"required":["vendor","name"],"additionalProperties":false}`),
+		}},
+		{run: func(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
+			return setPromoted(ctx, q, args, false)
+		}, Tool: catalog.Tool{
+			Name: "demote", Title: "Demote a tool",
+			Description: "Takes a tool out of this agent's working set, so that it leaves the tool list. Called when a promoted tool is no longer needed. " +
+				"The tool itself stays, and find_tool still finds it. Answers {tool, promoted, changed, workingSetSize}.",
+			InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `},"required":["vendor","name"],"additionalProperties":false}`),
+		}},
+	}
 }
 
 const vendorAndName = `"vendor":{"type":"string","minLength":1,"maxLength":64,"description":"The tool's vendor, as find_tool gives it."},` +
 	`"name":{"type":"string","minLength":1,"maxLength":128,"description":"The tool's name, as find_tool gives it."}`
 
-func compileMetaTools() (map[string]metaTool, error) {
-	m := make(map[string]metaTool, len(metaTools))
-	for _, t := range metaTools {
+func compileMetaTools() ([]metaTool, error) {
+	list := metaTools()
+	for i, t := range list {
 		s, err := catalog.CompileSchema(t.InputSchema)
 		if err != nil {
 			return nil, fmt.Errorf("meta-tool %s: %w", t.Name, err)
 		}
-		t.schema = s
-		m[t.Name] = t
+		list[i].schema = s
 	}
-	return m, nil
+	return list, nil
 }
 
 // foundTool is one match of find_tool.
@@ -98,7 +99,7 @@ type foundTool struct {
 	Annotations mcpgo.ToolAnnotation `json:"annotations"`
 }
 
-func findTool(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
+func findTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
 	in := struct {
 		Query string  `json:"query"`
 		Limit float64 `json:"limit"` // 5, 5.0 and 5e0 are one integer to JSON Schema
@@ -106,15 +107,12 @@ func findTool(ctx context.Context, h *Handler, c store.Caller, args jsontext.Val
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, badArguments(err)
 	}
-	set, err := h.promoted(ctx, c)
+	v, err := q.h.view(ctx, q.caller)
 	if err != nil {
 		return nil, err
 	}
-	promoted := map[string]bool{}
-	for _, p := range set {
-		promoted[p.Tool] = true
-	}
-	all, err := h.c.Catalog.All(ctx, c)
+	promoted := v.promoted
+	all, err := q.h.c.Catalog.All(ctx, q.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +147,7 @@ func findNote(shown, more int) string {
 	return "These are all the matches."
 }
 
-func runTool(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value) (jsontext.Value, error) {
+func runTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
 	var in struct {
 		Vendor string         `json:"vendor"`
 		Name   string         `json:"name"`
@@ -158,10 +156,10 @@ func runTool(ctx context.Context, h *Handler, c store.Caller, args jsontext.Valu
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, badArguments(err)
 	}
-	return h.c.Invoker.Do(ctx, invoke.Call{Caller: c, Tool: in.Vendor + "__" + in.Name, Args: in.Input})
+	return q.h.c.Invoker.Do(ctx, invoke.Call{Caller: q.caller, Tool: catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire(), Args: in.Input, Client: q})
 }
 
-func setPromoted(ctx context.Context, h *Handler, c store.Caller, args jsontext.Value, promoted bool) (jsontext.Value, error) {
+func setPromoted(ctx context.Context, q *request, args jsontext.Value, promoted bool) (jsontext.Value, error) {
 	var in struct {
 		Vendor string `json:"vendor"`
 		Name   string `json:"name"`
@@ -169,7 +167,7 @@ func setPromoted(ctx context.Context, h *Handler, c store.Caller, args jsontext.
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, badArguments(err)
 	}
-	entry, err := h.c.Catalog.Resolve(ctx, c, in.Vendor+"__"+in.Name)
+	entry, err := q.h.c.Catalog.Resolve(ctx, q.caller, catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire())
 	if err != nil {
 		return nil, err
 	}
@@ -179,23 +177,23 @@ func setPromoted(ctx context.Context, h *Handler, c store.Caller, args jsontext.
 		Changed        bool   `json:"changed"`
 		WorkingSetSize int    `json:"workingSetSize"`
 	}{Tool: entry.Wire(), Promoted: promoted}
-	err = h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
+	err = q.h.c.DB.As(ctx, q.caller, func(tx *store.Tx) (err error) {
 		change := tx.Demote
 		if promoted {
 			change = tx.Promote
 		}
-		if out.Changed, err = change(ctx, c.Agent, entry.Wire()); err != nil {
+		if out.Changed, err = change(ctx, q.caller.Agent, entry.Wire()); err != nil {
 			return err
 		}
-		set, err := tx.WorkingSet(ctx, c.Agent)
+		set, err := tx.WorkingSet(ctx, q.caller.Agent)
 		out.WorkingSetSize = len(set)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("change working set of %s: %w", c.Agent, err)
+		return nil, fmt.Errorf("change working set of %s: %w", q.caller.Agent, err)
 	}
 	if out.Changed {
-		h.streams.listChanged(c.Agent)
+		q.h.views.forget(q.caller.Agent) // here at once, so that this client's next list has it; elsewhere the bus says it
 	}
 	return asResult(out)
 }

@@ -63,9 +63,9 @@ func TestFindPromoteCallDemote(t *testing.T) {
 			t.Errorf("%s = %+v, want %+v", x.tool, got, x.want)
 		}
 	}
-	if diff := cmp.Diff(append(meta, "builtin__reshape"), c.tools()); diff != "" {
-		t.Errorf("tools after promote (-want +got):\n%s", diff)
-	}
+	eventually(t, "builtin__reshape in the list", onEachReplica(func() bool {
+		return cmp.Equal(append(meta, "builtin__reshape"), c.tools())
+	}))
 	if got := c.call("builtin__reshape", `{"shape":[1,"two",null]}`); got.text() != `[1,"two",null]` || got.Structured != nil {
 		t.Errorf("builtin__reshape = %q %s", got.text(), got.Structured)
 	}
@@ -178,6 +178,7 @@ func TestListedToolsAreWellFormed(t *testing.T) {
 	k := servertest.Start(t, servertest.Options{})
 	c := connect(t, k, "2025-11-25")
 	c.call("promote", `{"vendor":"builtin","name":"reshape"}`)
+	eventually(t, "builtin__reshape in the list", onEachReplica(func() bool { return len(c.tools()) == 5 }))
 	a := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	var m struct {
 		Result struct {

@@ -16,19 +16,6 @@ import (
 // SessionLife is how long a session id is taken, counted from initialize. The keys it is sealed under are kept as long.
 const SessionLife = 30 * 24 * time.Hour
 
-// versions are the protocol versions of the sessions era, oldest first. An id holds an index into them, so one is
-// only ever appended.
-var versions = []string{mcpgo.ProtocolVersion20250326, mcpgo.ProtocolVersion20250618, mcpgo.ProtocolVersion20251125}
-
-// negotiate picks the version to answer initialize with: the one asked for, else the newest we have (MCP 2025-11-25,
-// Lifecycle, Version Negotiation).
-func negotiate(asked string) string {
-	if slices.Contains(versions, asked) {
-		return asked
-	}
-	return versions[len(versions)-1]
-}
-
 // A session is what its id says: nothing is kept of it in memory.
 type session struct {
 	id      store.SessionID // when it was opened, and a nonce
@@ -76,15 +63,14 @@ func (h *Handler) sealSession(s session) string {
 // openSession reads a session id for the caller. One that does not open, or is too old, is session_not_found; one
 // that another agent opened is session_mismatch. A session id is not a credential: the caller has one of its own.
 func (h *Handler) openSession(raw string, c store.Caller) (session, error) {
-	gone := reason.Refuse(reason.SessionNotFound, "This session has ended. Call initialize again.")
 	s, err := h.parseSession(raw)
 	switch {
 	case err != nil:
-		return session{}, gone
+		return session{}, errEnded
 	case s.agent != c.Agent:
 		return session{}, reason.Refuse(reason.SessionMismatch, "The session was opened by another agent's token. Call initialize.")
 	case h.now().Sub(s.id.Time()) > SessionLife:
-		return session{}, gone
+		return session{}, errEnded
 	}
 	return s, nil
 }

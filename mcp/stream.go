@@ -49,6 +49,9 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, st *stream
 		case <-r.Context().Done():
 			return
 		case <-h.c.Stop:
+			if st.last != nil {
+				_ = writeWithin(out, w, st.last) // it ends either way
+			}
 			return
 		case <-st.ended:
 			return
@@ -100,6 +103,7 @@ type stream struct {
 	caller  store.Caller
 	token   http.Header     // the Authorization it was opened with, to ask about again
 	session store.SessionID // zero for subscriptions/listen
+	last    []byte          // the event that says the gateway stops; nil: the end of the stream says it
 	changed []byte          // the event that says the list moved; nil where the client did not ask for it
 	out     chan []byte     // events, whole
 	ended   chan struct{}   // closed when session or agent ends

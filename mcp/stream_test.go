@@ -62,9 +62,10 @@ func TestStreamsEndWithSessionAgentAndGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	revoked.ended()
-	if a := c.post(ping); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "token_unknown") {
-		t.Errorf("after revocation = %d %s, want 401 token_unknown", a.status, a.body)
-	}
+	eventually(t, "the token refused on both replicas", onEachReplica(func() bool {
+		a := c.post(ping)
+		return a.status == http.StatusUnauthorized && strings.Contains(a.body, "token_unknown")
+	}))
 
 	last := connect(t, k, "2025-06-18").listen()
 	k.StopAll()
@@ -81,6 +82,7 @@ func TestDeleteEndsASessionOnEveryReplica(t *testing.T) {
 	if a := c.do(http.MethodDelete, c.url, nil); a.status != http.StatusNoContent || a.body != "" {
 		t.Fatalf("DELETE = %d %q, want 204", a.status, a.body)
 	}
+	eventually(t, "the session ended on both replicas", onEachReplica(func() bool { return c.post(ping).status == http.StatusNotFound }))
 	for range 2 { // once on each replica
 		for _, method := range []string{http.MethodDelete, http.MethodPost, http.MethodGet} {
 			if a := c.do(method, c.url, strings.NewReader(ping)); a.status != http.StatusNotFound {

@@ -48,6 +48,15 @@ func (u *usage) saw(c store.Caller, session store.SessionID, at time.Time) {
 	}
 }
 
+// sawAgent notes a request that belongs to no session.
+func (u *usage) sawAgent(c store.Caller, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if o := u.of(c); o != nil {
+		o.agents[c.Agent] = at
+	}
+}
+
 // opened notes a session that was just opened.
 func (u *usage) opened(c store.Caller, s store.MCPSession) {
 	u.mu.Lock()

@@ -126,10 +126,12 @@ func (h *Handler) Hear(e bus.Event) {
 			h.streams.listChanged(agent)
 		case bus.Credential:
 			h.streams.endAgent(agent)
+			h.waiting.endAgent(agent)
 		}
 	case bus.Session:
 		if id, err := store.ParseID[store.SessionKind](e.ID); err == nil {
 			h.streams.endSession(id)
+			h.waiting.endSession(id)
 		}
 	case bus.Member:
 		if org, err := store.ParseID[store.OrgKind](e.ID); err == nil {

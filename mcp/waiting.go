@@ -211,6 +211,35 @@ func messagePlace(id store.SessionID, request string) []byte {
 	return []byte("mcp_message " + id.String() + " " + request)
 }
 
+// endSession cancels what runs for a session that was ended.
+func (ws *waiting) endSession(id store.SessionID) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if s := ws.of[id]; s != nil {
+		for _, calls := range s.calls {
+			for _, r := range calls {
+				r.cancel()
+			}
+		}
+	}
+}
+
+// endAgent cancels what runs for an agent whose token ended.
+func (ws *waiting) endAgent(id store.AgentID) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, s := range ws.of {
+		if s.caller.Agent != id {
+			continue
+		}
+		for _, calls := range s.calls {
+			for _, r := range calls {
+				r.cancel()
+			}
+		}
+	}
+}
+
 // cancelled carries out notifications/cancelled, wherever the call runs.
 func (h *Handler) cancelled(ctx context.Context, c store.Caller, s session, params jsontext.Value) error {
 	var p struct {

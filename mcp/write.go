@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"errors"
-	"log/slog"
 	"mime"
 	"net/http"
 	"strconv"
@@ -20,19 +19,8 @@ const (
 	typeEvent = "text/event-stream"
 )
 
-// answerType picks what to answer a POST with: JSON wherever the client takes it, an event stream for one that takes
-// nothing else (RFC 9110 §12.5.1). Clients must list both, but real ones list one or none.
-func answerType(h http.Header) (string, error) {
-	switch {
-	case accepts(h, typeJSON):
-		return typeJSON, nil
-	case accepts(h, typeEvent):
-		return typeEvent, nil
-	}
-	return "", reason.Refuse(reason.NotAcceptable, "Accept must list application/json or text/event-stream.")
-}
-
-// accepts reports whether the Accept lines of h take media type want. No Accept takes everything.
+// accepts reports whether the Accept lines of h take media type want (RFC 9110 §12.5.1). No Accept takes everything:
+// clients must list both types, but real ones list one or none.
 func accepts(h http.Header, want string) bool {
 	lines := h.Values("Accept")
 	if len(lines) == 0 {
@@ -54,24 +42,16 @@ func accepts(h http.Header, want string) bool {
 	return false
 }
 
-// write sends one answer, as JSON or as a stream of one event.
-func (h *Handler) write(w http.ResponseWriter, as string, answer []byte) {
-	if as == typeEvent {
-		streamHeaders(w)
-		answer = rpc.AppendEvent(nil, answer)
-	} else {
+// writeJSON sends one answer as JSON; without a body it is only the status. A client that has gone is not an error of
+// ours.
+func writeJSON(w http.ResponseWriter, status int, answer []byte) {
+	if answer != nil {
 		w.Header().Set("Content-Type", typeJSON)
 		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 	}
-	h.send(w, answer)
-}
-
-// send writes b; a client that has gone is not an error of ours.
-func (h *Handler) send(w http.ResponseWriter, b []byte) {
-	if _, err := w.Write(b); err != nil {
-		h.c.Log.Debug("client left", slog.Any("err", err))
-	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+	w.WriteHeader(status)
+	_, _ = w.Write(answer)
 }
 
 // streamHeaders are those of every event stream: no proxy may keep or hold back what is on it.
@@ -82,24 +62,25 @@ func streamHeaders(w http.ResponseWriter) {
 }
 
 // accepted answers what wants no answer (Transports, Sending Messages, 4).
-func accepted(w http.ResponseWriter) {
-	w.Header().Set("Content-Length", "0")
-	w.WriteHeader(http.StatusAccepted)
+func accepted(w http.ResponseWriter) { writeJSON(w, http.StatusAccepted, nil) }
+
+// statusOf is the HTTP status of a message that could not be read.
+func statusOf(e *rpc.Error) int {
+	if e.Code == rpc.ParseError || e.Code == rpc.InvalidRequest {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
 }
 
-// fail answers a message that could not be read.
-func (h *Handler) fail(w http.ResponseWriter, id rpc.ID, e *rpc.Error) error {
-	status := http.StatusOK
-	if e.Code == rpc.ParseError || e.Code == rpc.InvalidRequest {
-		status = http.StatusBadRequest
-	}
-	h.writeError(w, status, id, e)
+// fail answers a request with a JSON-RPC error.
+func (h *Handler) fail(w http.ResponseWriter, status int, id rpc.ID, e *rpc.Error) error {
+	writeJSON(w, status, rpc.AppendError(nil, id, e))
 	return nil
 }
 
 // refuse answers a request that was refused as a whole with a JSON-RPC error and the reason's status. A refusal
 // about the bearer, and an error that is no refusal, are returned for the edge to answer.
-func (h *Handler) refuse(w http.ResponseWriter, _ *http.Request, id rpc.ID, err error) error {
+func (h *Handler) refuse(w http.ResponseWriter, id rpc.ID, err error) error {
 	var r *reason.Refusal
 	if !errors.As(err, &r) || r.Status() == http.StatusUnauthorized || r.Status() >= http.StatusInternalServerError {
 		return err
@@ -111,16 +92,8 @@ func (h *Handler) refuse(w http.ResponseWriter, _ *http.Request, id rpc.ID, err 
 	case reason.VersionUnsupported:
 		e.Code = mcpgo.UNSUPPORTED_PROTOCOL_VERSION
 	}
-	h.writeError(w, r.Status(), id, e)
-	return nil
+	return h.fail(w, r.Status(), id, e)
 }
 
 // codeSessionNotFound is what clients know an ended session by, beside the 404.
 const codeSessionNotFound = -32001
-
-func (h *Handler) writeError(w http.ResponseWriter, status int, id rpc.ID, e *rpc.Error) {
-	w.Header().Set("Content-Type", typeJSON)
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	h.send(w, rpc.AppendError(nil, id, e))
-}

@@ -31,3 +31,6 @@ CREATE TABLE mcp_session_level (
 );
 CREATE INDEX mcp_session_level_agent_idx ON mcp_session_level (org_id, agent_id);
 SELECT tenant_table('mcp_session_level');
+
+-- Only an organisation is deleted, with everything that is its own.
+GRANT DELETE ON organisation TO graft_system;

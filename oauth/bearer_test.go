@@ -19,7 +19,10 @@ func TestVerifyResolvesATokenToItsAgent(t *testing.T) {
 	member := storetest.Member(t, db, owner, store.RoleMember)
 	a, token := storetest.Agent(t, db, owner, "one")
 	b, other := storetest.Agent(t, db, member, "two")
-	v := oauth.NewVerifier(db)
+	v, err := oauth.NewVerifier(db, func() bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
 	for tok, want := range map[string]store.Caller{
 		token: {Org: owner.Org, User: owner.User, Agent: a.ID, Role: store.RoleOwner, Via: store.ViaBearer},
 		other: {Org: owner.Org, User: member.User, Agent: b.ID, Role: store.RoleMember, Via: store.ViaBearer},

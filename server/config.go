@@ -42,6 +42,7 @@ func (a Address) Public() string {
 // Database is how to reach the data and open what is sealed in it: the part of the settings that every command needs.
 type Database struct {
 	DatabaseURL   string `name:"database-url" env:"GRAFT_DATABASE_URL" help:"A Postgres (15 or newer) to use in place of the private one. Then run graft migrate yourself and give a master key."`
+	DirectURL     string `name:"database-url-direct" env:"GRAFT_DATABASE_URL_DIRECT" help:"A direct connection to the same database, for LISTEN, where GRAFT_DATABASE_URL goes through a pooler."`
 	DatabaseConns int32  `env:"GRAFT_DATABASE_CONNS" default:"16" help:"Most connections to the database."`
 	DataDir       string `env:"GRAFT_DATA_DIR" default:"./data" type:"path" help:"Folder of the private Postgres and of the master key it makes."`
 	PGBin         string `name:"pg-bin" env:"GRAFT_PG_BIN" type:"path" help:"Folder of the Postgres binaries for the private database. Searched for when absent."`

@@ -21,7 +21,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
-	checks := map[string]string{"stopping": "ok", "database": "ok", "migrations": "ok"}
+	checks := map[string]string{"stopping": "ok", "database": "ok", "bus": "ok", "migrations": "ok"}
 	ready := true
 	fail := func(check, what string) { checks[check], ready = what, false }
 	if s.stopping.Load() {
@@ -33,6 +33,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		fail("migrations", "not known")
 	case v < migrations.Latest():
 		fail("migrations", "run graft migrate")
+	}
+	if !s.bus.Healthy() { // slower, not wrong: every request asks the database
+		checks["bus"] = "cut; every request is checked against the database"
 	}
 	status := http.StatusOK
 	if !ready {

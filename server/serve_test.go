@@ -28,10 +28,10 @@ func (s slow) Tools(context.Context, store.Caller) ([]catalog.Tool, error) {
 	return []catalog.Tool{{Vendor: "slow", Name: "wait", Title: "Wait", Description: "Waits.", ReadOnly: true, InputSchema: jsontext.Value(`{"type":"object"}`)}}, nil
 }
 
-func (s slow) Run(context.Context, store.Caller, catalog.Tool, jsontext.Value) (jsontext.Value, error) {
+func (s slow) Run(context.Context, catalog.Run) (catalog.Output, error) {
 	s.started <- struct{}{}
 	<-s.release
-	return jsontext.Value(`"done"`), nil
+	return catalog.Output{Value: jsontext.Value(`"done"`)}, nil
 }
 
 // Stopping lets what runs finish, ends what only listens, and takes the replica out of readiness first.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/reason"
@@ -27,12 +28,16 @@ import (
 
 // Deps is what a Server is given beside its Config. All of it is required but Now and KeepAlive.
 type Deps struct {
-	DB      *store.DB
-	Master  *vault.MasterKeys
-	Log     *slog.Logger
-	Version string
+	DB *store.DB
+	// DirectURL is a direct connection to DB's database, for the bus.
+	DirectURL string
+	Master    *vault.MasterKeys
+	Log       *slog.Logger
+	Version   string
 	// Sources are where tools come from beside the builtins; tests add their own.
 	Sources []catalog.Source
+	// Offer is what is served beside tools; nil is nothing. Tests give one.
+	Offer mcp.Offer
 	// Now is the clock of sessions and pages; nil is the database handle's.
 	Now func() time.Time
 	// KeepAlive is the pause between comments on an idle stream; 0 is 15 s.
@@ -46,6 +51,7 @@ type Server struct {
 	log      *slog.Logger
 	version  string
 	verifier *oauth.Verifier
+	bus      *bus.Bus
 	sessions *sealBox
 	mcp      *mcp.Handler
 	console  *console.Handler
@@ -77,13 +83,18 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if d.KeepAlive == 0 {
 		d.KeepAlive = 15 * time.Second
 	}
-	s := &Server{c: set, db: d.DB, log: d.Log, version: d.Version, verifier: oauth.NewVerifier(d.DB), stop: make(chan struct{})}
+	s := &Server{c: set, db: d.DB, log: d.Log, version: d.Version, stop: make(chan struct{})}
+	s.bus = bus.New(bus.Config{URL: d.DirectURL, Log: d.Log})
+	if s.verifier, err = oauth.NewVerifier(d.DB, s.bus.Healthy); err != nil {
+		return nil, err
+	}
+	s.bus.Listen(s.verifier)
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
 	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
 	s.mcp, err = mcp.New(mcp.Config{
-		DB: d.DB, Catalog: tools, Invoker: invoke.New(tools), Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
+		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: invoke.New(tools), Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
 	})
 	if err != nil {
@@ -129,6 +140,7 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 	}
 
 	var beside, serving errgroup.Group
+	beside.Go(func() error { s.bus.Run(background); return nil })
 	beside.Go(func() error { s.mcp.Run(background); return nil })
 	beside.Go(func() error { s.sessions.run(background, s.log); return nil })
 	beside.Go(func() error { s.sweep(background); return nil })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 	}
 	c.Listen = listener.Addr().String() // the port, where :0 was asked for
 	c.Origin = c.Public()
-	s, err := server.New(ctx, c.Config, server.Deps{DB: db.DB, Master: keys, Log: log, Version: p.version})
+	s, err := server.New(ctx, c.Config, server.Deps{DB: db.DB, DirectURL: cmp.Or(c.DirectURL, db.url), Master: keys, Log: log, Version: p.version})
 	if err != nil {
 		return err
 	}

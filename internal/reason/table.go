@@ -15,6 +15,7 @@ const (
 	SessionRequired      Word = "session_required"
 	SessionNotFound      Word = "session_not_found"
 	VersionUnsupported   Word = "version_unsupported"
+	HeaderMismatch       Word = "header_mismatch"
 	MethodNotAllowed     Word = "method_not_allowed"
 	MediaTypeUnsupported Word = "media_type_unsupported"
 	NotAcceptable        Word = "not_acceptable"
@@ -36,6 +37,7 @@ const (
 	ToolFailed       Word = "tool_failed"
 	ResultNotFound   Word = "result_not_found"
 	ConnectionAbsent Word = "connection_not_found"
+	AskUnavailable   Word = "ask_unavailable"
 	Timeout          Word = "timeout"
 	Cancelled        Word = "cancelled"
 
@@ -64,6 +66,7 @@ var Table = []Entry{
 	{SessionRequired, http.StatusBadRequest, "A request other than `initialize` came without `Mcp-Session-Id`.", "Call `initialize` and send the id that it answers with."},
 	{SessionNotFound, http.StatusNotFound, "The session id is not one of ours, has ended, or is older than 30 days.", "Call `initialize` again."},
 	{VersionUnsupported, http.StatusBadRequest, "`MCP-Protocol-Version` names a version that is not spoken here.", "Use one of the versions listed in the message."},
+	{HeaderMismatch, http.StatusBadRequest, "At 2026-07-28, a header says another thing than the body, or is missing.", "Send `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` as the body has them."},
 	{MethodNotAllowed, http.StatusMethodNotAllowed, "The HTTP method is not served on this path.", "Use one that `Allow` lists."},
 	{MediaTypeUnsupported, http.StatusUnsupportedMediaType, "The body is not `application/json`, or is compressed.", "Send plain `application/json`."},
 	{NotAcceptable, http.StatusNotAcceptable, "`Accept` lists nothing that this path answers with.", "Accept `application/json` and `text/event-stream`."},
@@ -84,6 +87,7 @@ var Table = []Entry{
 	{ToolFailed, http.StatusBadGateway, "The tool ran and failed.", "The error sentence is the tool's own."},
 	{ResultNotFound, http.StatusNotFound, "No stored result under that reference; they are kept for 24 hours.", "Call the tool again."},
 	{ConnectionAbsent, http.StatusNotFound, "No such connection in this organisation.", "`find_tool` lists the connections in scope."},
+	{AskUnavailable, http.StatusConflict, "The tool has a question for a person, and the client cannot show one.", "Use a client that declares elicitation."},
 	{Timeout, http.StatusGatewayTimeout, "The other side did not answer in time.", "Try again, or with less work in one call."},
 	{Cancelled, http.StatusRequestTimeout, "The caller cancelled.", "Nothing."},
 

@@ -20,6 +20,7 @@ import (
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
 	"github.com/getgraft/graft/internal/vault"
+	"github.com/getgraft/graft/mcp"
 	"github.com/getgraft/graft/server"
 )
 
@@ -33,6 +34,10 @@ type Options struct {
 	Configure func(*server.Config)
 	// Sources are more sources of tools.
 	Sources []catalog.Source
+	// Offer is what the gateway serves beside tools.
+	Offer mcp.Offer
+	// DirectURL is where the bus connects; "" is DSN. Tests put a line in between that they can cut.
+	DirectURL func(dsn string) string
 	// Now is the clock; nil is the real one.
 	Now func() time.Time
 	// KeepAlive is the pause between comments on idle streams; 0 is the gateway's own.
@@ -128,6 +133,13 @@ func (k *Kit) StartAll() {
 	k.proxy.set(k.replicas)
 }
 
+func (k *Kit) direct() string {
+	if k.opts.DirectURL != nil {
+		return k.opts.DirectURL(k.DSN)
+	}
+	return k.DSN
+}
+
 func (k *Kit) start() *Replica {
 	k.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -136,7 +148,7 @@ func (k *Kit) start() *Replica {
 		k.t.Fatal(err)
 	}
 	s, err := server.New(ctx, k.config, server.Deps{
-		DB: db, Master: k.master, Version: "test", Sources: k.opts.Sources, Now: k.opts.Now, KeepAlive: k.opts.KeepAlive,
+		DB: db, DirectURL: k.direct(), Offer: k.opts.Offer, Master: k.master, Version: "test", Sources: k.opts.Sources, Now: k.opts.Now, KeepAlive: k.opts.KeepAlive,
 		Log: slog.New(slog.NewTextHandler(k.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

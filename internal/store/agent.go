@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/reason"
 )
 
@@ -110,6 +111,9 @@ func (tx *Tx) RenewAgentToken(ctx context.Context, id AgentID) (string, error) {
 	if err := tx.endAgentTokens(ctx, id); err != nil {
 		return "", err
 	}
+	if err := tx.tell(ctx, bus.Credential, id.String()); err != nil {
+		return "", err
+	}
 	token, hash := NewToken(StaticTokenPrefix)
 	_, err := exec(ctx, tx.tx, `
 		INSERT INTO agent_token (id, agent_id, hash, hint, created_at)
@@ -127,9 +131,11 @@ func (tx *Tx) RevokeAgent(ctx context.Context, id AgentID) error {
 	if err := tx.endAgentTokens(ctx, id); err != nil {
 		return err
 	}
-	_, err := exec(ctx, tx.tx, `UPDATE agent SET revoked_at = @now, revoked_by = @by WHERE id = @id`,
-		pgx.StrictNamedArgs{"id": id, "by": tx.caller.User, "now": tx.now})
-	return err
+	if _, err := exec(ctx, tx.tx, `UPDATE agent SET revoked_at = @now, revoked_by = @by WHERE id = @id`,
+		pgx.StrictNamedArgs{"id": id, "by": tx.caller.User, "now": tx.now}); err != nil {
+		return err
+	}
+	return tx.tell(ctx, bus.Credential, id.String())
 }
 
 // see refuses an agent that the caller may not read, as if it were missing. An agent sees itself unasked.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/reason"
 )
 
@@ -143,6 +144,21 @@ func (s *System) Enrol(ctx context.Context, org, email string, role Role) (Organ
 		return s.join(ctx, tx, o.ID, user, role)
 	})
 	return o, user, err
+}
+
+// DeleteOrganisation deletes an organisation with everything that is its own, its key among it: what was sealed under
+// that is shredded. People's accounts stay.
+func (s *System) DeleteOrganisation(ctx context.Context, id OrgID) error {
+	return s.run(ctx, func(tx pgx.Tx) error {
+		n, err := exec(ctx, tx, `DELETE FROM organisation WHERE id = @id`, pgx.StrictNamedArgs{"id": id})
+		if err == nil && n == 0 {
+			return reason.NotFound
+		}
+		if err != nil {
+			return err
+		}
+		return tell(ctx, tx, bus.Member, id.String())
+	})
 }
 
 // organisation finds or makes one by name, and holds its row so that two first members do not both become owner.

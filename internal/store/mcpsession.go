@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/reason"
 )
 
@@ -84,6 +85,12 @@ func (tx *Tx) EndSession(ctx context.Context, agent AgentID, id SessionID) error
 	}
 	if n == 0 {
 		return reason.NotFound
+	}
+	if err := tx.tell(ctx, bus.Agent, agent.String()); err != nil {
+		return err
+	}
+	if err := tx.tell(ctx, bus.Session, id.String()); err != nil {
+		return err
 	}
 	return tx.foldEnded(ctx, agent)
 }

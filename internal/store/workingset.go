@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/getgraft/graft/internal/bus"
 )
 
 // A Promotion is one tool of an agent's working set.
@@ -35,7 +37,10 @@ func (tx *Tx) Promote(ctx context.Context, agent AgentID, tool string) (changed 
 		VALUES (@agent, @tool, @cause, @now)
 		ON CONFLICT DO NOTHING`,
 		pgx.StrictNamedArgs{"agent": agent, "tool": tool, "cause": tx.cause(), "now": tx.now})
-	return n > 0, err
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return true, tx.tell(ctx, bus.List, agent.String())
 }
 
 // Demote takes a tool out of an agent's working set and reports whether it was in it.
@@ -45,7 +50,10 @@ func (tx *Tx) Demote(ctx context.Context, agent AgentID, tool string) (changed b
 	}
 	n, err := exec(ctx, tx.tx, `DELETE FROM working_set WHERE agent_id = @agent AND tool = @tool`,
 		pgx.StrictNamedArgs{"agent": agent, "tool": tool})
-	return n > 0, err
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return true, tx.tell(ctx, bus.List, agent.String())
 }
 
 func (tx *Tx) cause() string {

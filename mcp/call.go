@@ -1,0 +1,182 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/invoke"
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/rpc"
+)
+
+// callParams are the params of tools/call, in both eras.
+type callParams struct {
+	Name      string         `json:"name"`
+	Arguments jsontext.Value `json:"arguments"`
+	Meta      struct {
+		ProgressToken jsontext.Value `json:"progressToken"`
+	} `json:"_meta"`
+	Responses map[string]jsontext.Value `json:"inputResponses"` // 2026-07-28
+	State     jsontext.Value            `json:"requestState"`   // 2026-07-28
+}
+
+// call runs a tool. Only a name that nothing has is a JSON-RPC error; whatever else goes wrong is a result that the
+// model can read (MCP 2025-11-25, Tools, Error Handling).
+func (q *request) call(ctx context.Context) (jsontext.Value, *rpc.Error) {
+	var p callParams
+	if failed := rpc.Params(q.m.Params, &p); failed != nil {
+		return nil, failed
+	}
+	args, failed := arguments(p.Arguments)
+	if failed != nil {
+		return nil, failed
+	}
+	if k := p.Meta.ProgressToken.Kind(); k == '"' || k == '0' {
+		q.progressToken = p.Meta.ProgressToken
+	}
+	if q.era == stateless {
+		if failed := q.readResponses(p, args); failed != nil {
+			return nil, failed
+		}
+	}
+	result, err := q.run(ctx, p.Name, args)
+	if err == nil {
+		return result, nil
+	}
+	var needs *catalog.NeedInput
+	if errors.As(err, &needs) {
+		return q.inputRequired(p, args, needs)
+	}
+	if failed := needsCapability(err); failed != nil && q.era == stateless {
+		return nil, failed
+	}
+	r := refusalOf(err)
+	if _, meta := q.h.metaTool(p.Name); r.Word == reason.ToolNotFound && !meta {
+		return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "Unknown tool: " + clip(p.Name) + ".", Reason: reason.ToolNotFound}
+	}
+	if isOurs(r) {
+		q.h.c.Log.ErrorContext(ctx, "tool call failed", slog.Any("err", err), slog.String("request_id", q.h.c.RequestID(ctx)),
+			slog.String("agent", q.caller.Agent.String()))
+	}
+	return rpc.ToolRefusal(r, q.h.c.RequestID(ctx)), nil
+}
+
+func (q *request) run(ctx context.Context, name string, args jsontext.Value) (jsontext.Value, error) {
+	if t, ok := q.h.metaTool(name); ok {
+		return t.call(ctx, q, args)
+	}
+	return q.h.c.Invoker.Do(ctx, invoke.Call{Caller: q.caller, Tool: name, Args: args, Client: q})
+}
+
+// arguments takes an absent or null value for {}: they are optional in a CallToolRequest.
+func arguments(v jsontext.Value) (jsontext.Value, *rpc.Error) {
+	switch v.Kind() {
+	case 0, 'n':
+		return empty, nil
+	case '{':
+		return v, nil
+	}
+	return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "params.arguments must be an object."}
+}
+
+// refusalOf is what may be told about err. A client that cannot ask its person is no fault of ours.
+func refusalOf(err error) *reason.Refusal {
+	if errors.Is(err, catalog.ErrCannotAsk) {
+		return reason.Refuse(reason.AskUnavailable, "This tool asks its person a question, and the client cannot show one.")
+	}
+	return reason.Of(err)
+}
+
+func isOurs(r *reason.Refusal) bool { return r.Word == reason.Internal }
+
+// stateLife is how long the answer to a question may take.
+const stateLife = 24 * time.Hour
+
+// A callState is what comes back with the answers to a call's questions: it binds them to the call that asked, and
+// carries the answers of earlier rounds. The client keeps it and cannot read or change it.
+type callState struct {
+	Tool    string                    `json:"t"`
+	Digest  []byte                    `json:"d"` // of the arguments
+	Expires time.Time                 `json:"e"`
+	Asked   []string                  `json:"q"` // keys of the questions of this round
+	Answers map[string]catalog.Answer `json:"a,omitzero"`
+}
+
+// inputRequired is the result that asks the client's person (2026-07-28, Multi Round-Trip Requests).
+func (q *request) inputRequired(p callParams, args jsontext.Value, needs *catalog.NeedInput) (jsontext.Value, *rpc.Error) {
+	type input struct {
+		Method string       `json:"method"`
+		Params elicitParams `json:"params"`
+	}
+	state := callState{Tool: p.Name, Digest: digest(args), Expires: q.h.now().Add(stateLife), Answers: q.answers}
+	inputs := map[string]input{}
+	for _, question := range needs.Questions {
+		inputs[question.Key] = input{string(mcpgo.MethodElicitationCreate), q.elicitation(question)}
+		state.Asked = append(state.Asked, question.Key)
+	}
+	plain, err := json.Marshal(state, json.Deterministic(true))
+	if err != nil {
+		return nil, q.h.failed(context.Background(), "write request state", err)
+	}
+	result, err := json.Marshal(struct {
+		Type   string           `json:"resultType"`
+		Inputs map[string]input `json:"inputRequests"`
+		State  string           `json:"requestState"`
+	}{"input_required", inputs, sealText(q.h.c.Sessions, q.statePlace(), plain)}, json.Deterministic(true))
+	if err != nil {
+		return nil, q.h.failed(context.Background(), "write input request", err)
+	}
+	return result, nil
+}
+
+func (q *request) statePlace() []byte { return []byte("request state " + q.caller.Agent.String()) }
+
+// readResponses opens the state of an earlier round and takes the answers to what that round asked. A state that was
+// changed, ran out, or belongs to another call is refused; an answer that is missing or makes no sense is asked for
+// again.
+func (q *request) readResponses(p callParams, args jsontext.Value) *rpc.Error {
+	if p.State == nil {
+		return nil // answers to nothing that was asked
+	}
+	bad := &rpc.Error{Code: rpc.InvalidParams, Message: "params.requestState does not belong to this call. Call again without it."}
+	var text string
+	if json.Unmarshal(p.State, &text) != nil {
+		return bad
+	}
+	plain, err := openText(q.h.c.Sessions, q.statePlace(), text)
+	var state callState
+	if err != nil || json.Unmarshal(plain, &state) != nil {
+		return bad
+	}
+	if state.Tool != p.Name || string(state.Digest) != string(digest(args)) || q.h.now().After(state.Expires) {
+		return bad
+	}
+	q.answers = state.Answers
+	if q.answers == nil {
+		q.answers = map[string]catalog.Answer{}
+	}
+	for _, key := range state.Asked {
+		if a, err := readAnswer(p.Responses[key]); err == nil {
+			q.answers[key] = a
+		}
+	}
+	return nil
+}
+
+// digest tells one set of arguments from another, whatever the order of their members.
+func digest(args jsontext.Value) []byte {
+	canonical := args.Clone()
+	if err := canonical.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
+		canonical = args
+	}
+	sum := sha256.Sum256(canonical)
+	return sum[:]
+}
