@@ -53,3 +53,24 @@ func Rewind(t testing.TB, dsn string) {
 		t.Fatal(err)
 	}
 }
+
+// Transactions is how many transactions dsn's database has carried out, as its statistics have it; they run about a
+// second behind.
+func Transactions(t testing.TB, dsn string) int64 {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	var n int64
+	if err := conn.QueryRow(t.Context(), `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1`,
+		strings.TrimPrefix(u.Path, "/")).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
