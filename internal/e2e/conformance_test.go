@@ -1,0 +1,180 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"maps"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/getgraft/graft/internal/e2e"
+	"github.com/getgraft/graft/internal/servertest"
+	"github.com/getgraft/graft/server"
+)
+
+// TestConformance runs the protocol's own suites against the gateway and holds each check to what conformance/ says
+// of it: one that fails and is not listed fails the test, and so does one that is listed and passes.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, suite := range []struct {
+		expected string // in conformance/
+		tool     string // npm package
+		args     []string
+	}{
+		{"0.1.16.yml", "conformance-0.1", []string{"--suite", "all"}},
+		{"2025-11-25.yml", "conformance-0.2", []string{"--requirements", "2025-11-25"}},
+		{"2026-07-28.yml", "conformance-0.2", []string{"--requirements", "2026-07-28"}},
+	} {
+		t.Run(strings.TrimSuffix(suite.expected, ".yml"), func(t *testing.T) {
+			t.Parallel()
+			results := t.TempDir()
+			tool := e2e.NewProgram(t, e2e.Module(t, suite.tool+"/dist/index.js"))
+			stdout, stderr, _ := tool.Run(append([]string{"server", "--url", fixtureURL(t), "--output-dir", results}, suite.args...)...)
+			checks, scenarios := readChecks(t, results)
+			if announced := announcement.FindStringSubmatch(stdout); announced == nil || announced[1] != strconv.Itoa(scenarios) {
+				t.Errorf("%d scenarios left results, want what was announced\n%s%s", scenarios, stdout, stderr)
+			}
+			expected := readExpected(t, filepath.Join("conformance", suite.expected))
+			judge(t, checks, expected)
+			for n, c := range checks {
+				t.Logf("DUMP %s %s %s", c.Status, n, c.ErrorMessage)
+			}
+			t.Logf("%d scenarios, %d checks, %d of them expected failures", scenarios, len(checks), len(expected))
+		})
+	}
+}
+
+// announcement is the line in which the tool says how much it will run.
+var announcement = regexp.MustCompile(`(?m)^Running .*\((\d+) scenarios\)`)
+
+// fixtureURL starts a gateway with the fixture behind a proxy that adds the bearer: the suites cannot send one. The
+// proxy is the gateway's origin, and Host stays the client's, so that the gateway judges Host and Origin itself.
+func fixtureURL(t *testing.T) string {
+	t.Helper()
+	var gateway *url.URL
+	var token string
+	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(gateway)
+			r.Out.Host = r.In.Host
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+		},
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // clients leave
+	})
+	t.Cleanup(proxy.Close)
+	_, port, _ := strings.Cut(proxy.Listener.Addr().String(), ":")
+	origin := "http://localhost:" + port
+	kit, _, token := startFixture(t, servertest.Options{Configure: func(c *server.Config) { c.Origin = origin }})
+	gateway, err := url.Parse(kit.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Start()
+	return origin + "/mcp"
+}
+
+// A check is one thing that a scenario found.
+type check struct {
+	ID           string
+	Status       string
+	ErrorMessage string
+}
+
+// rank says which of the findings under one name counts: the worst.
+func (c check) rank() int {
+	return slices.Index([]string{"INFO", "SKIPPED", "SUCCESS", "WARNING", "FAILURE"}, c.Status)
+}
+
+func (c check) failed() bool { return c.Status == "WARNING" || c.Status == "FAILURE" }
+
+// readChecks reads what a run found, by scenario:check, and counts its scenarios.
+func readChecks(t *testing.T, dir string) (checks map[string]check, scenarios int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks = map[string]check{}
+	for _, file := range files {
+		scenario := resultFolder.FindStringSubmatch(filepath.Base(filepath.Dir(file)))
+		if scenario == nil {
+			t.Fatalf("%s is not named after a scenario", filepath.Dir(file))
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []check
+		if err := json.Unmarshal(text, &list); err != nil {
+			t.Fatalf("read %s: %v", file, err)
+		}
+		for _, c := range list {
+			name := scenario[1] + ":" + c.ID
+			if known, ok := checks[name]; !ok || c.rank() > known.rank() {
+				checks[name] = c
+			}
+		}
+	}
+	return checks, len(files)
+}
+
+// resultFolder is the folder of a scenario's results: its name, then the time.
+var resultFolder = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
+
+// readExpected reads a list of expected failures: an entry a line, as the tool's --expected-failures takes it, below a
+// comment that says why. It returns the reasons.
+func readExpected(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[string]string{}
+	reason := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		entry, isEntry := strings.CutPrefix(line, "- ")
+		comment, isComment := strings.CutPrefix(line, "# ")
+		switch {
+		case line == "":
+			reason = ""
+		case isComment:
+			reason += comment + " "
+		case isEntry && reason == "":
+			t.Errorf("%s: %s has no reason above it", file, entry)
+		case isEntry:
+			reasons[entry] = strings.TrimSpace(reason)
+		case line != "server:" && line != "server: []":
+			t.Fatalf("%s: cannot read %q", file, line)
+		}
+	}
+	return reasons
+}
+
+func judge(t *testing.T, checks map[string]check, expected map[string]string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(checks)) {
+		c := checks[name]
+		if _, listed := expected[name]; c.failed() && !listed {
+			t.Errorf("%s: %s: %s", name, c.Status, c.ErrorMessage)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
+		switch c, found := checks[name]; {
+		case !found:
+			t.Errorf("%s is an expected failure and was not run", name)
+		case !c.failed():
+			t.Errorf("%s is an expected failure and is %s: take it off the list", name, c.Status)
+		}
+	}
+}
