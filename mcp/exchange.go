@@ -30,16 +30,28 @@ type exchange struct {
 	left  chan struct{}
 }
 
-// exchange begins to answer; finish must be called.
+// exchange begins to answer. finish answers; close must be called when the handler returns, whatever happened.
 func (h *Handler) exchange(w http.ResponseWriter, header http.Header) *exchange {
 	x := &exchange{
 		keepAlive: h.c.KeepAlive, takesSSE: accepts(header, typeEvent), w: w, out: http.NewResponseController(w), left: make(chan struct{}),
 	}
 	x.onlySSE = x.takesSSE && !accepts(header, typeJSON)
 	if x.takesSSE {
+		x.mu.Lock()
+		defer x.mu.Unlock()
 		x.timer = time.AfterFunc(patience, x.tick)
 	}
 	return x
+}
+
+// close makes sure that nothing is written any more.
+func (x *exchange) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	if x.timer != nil {
+		x.timer.Stop()
+	}
 }
 
 // tick opens the stream, and from then on keeps it alive.

@@ -170,9 +170,11 @@ func (h *Handler) postSession(w http.ResponseWriter, r *http.Request, c store.Ca
 	ctx, cancel := lives(r, sessions)
 	defer cancel()
 	defer h.waiting.call(c, s.id, m.ID, cancel)()
-	q := &request{h: h, era: sessions, caller: c, session: s, can: s.can, m: m, x: h.exchange(w, r.Header)}
+	x := h.exchange(w, r.Header)
+	defer x.close()
+	q := &request{h: h, era: sessions, caller: c, session: s, can: s.can, m: m, x: x}
 	answer, status := q.answer(ctx)
-	q.x.finish(status, answer)
+	x.finish(status, answer)
 	return nil
 }
 
@@ -214,6 +216,7 @@ func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Call
 	}
 	h.usage.saw(c, s.id, h.now())
 	x := h.exchange(w, r.Header)
+	defer x.close()
 	answers, err := h.answerBatch(r, c, s, members, x)
 	switch {
 	case err != nil:

@@ -151,13 +151,22 @@ func (r result) text() string {
 	return r.Content[0].Text
 }
 
+// payload is the answer's message: its body, or the last event of a stream.
+func (a answer) payload() []byte {
+	if !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
+		return []byte(a.body)
+	}
+	_, last, _ := strings.Cut(a.body[max(0, strings.LastIndex(a.body, "\ndata: ")):], "data: ")
+	return []byte(strings.TrimSpace(last))
+}
+
 func resultOf(t testing.TB, a answer) result {
 	t.Helper()
 	var m struct {
 		Result result          `json:"result"`
 		Error  json.RawMessage `json:"error"`
 	}
-	if err := json.Unmarshal([]byte(a.body), &m); err != nil || m.Error != nil {
+	if err := json.Unmarshal(a.payload(), &m); err != nil || m.Error != nil {
 		t.Fatalf("answer %d is no result: %.400s (%v)", a.status, a.body, err)
 	}
 	return m.Result
@@ -173,7 +182,7 @@ func rpcError(a answer) (code int, reason string) {
 			} `json:"data"`
 		} `json:"error"`
 	}
-	if json.Unmarshal([]byte(a.body), &m) != nil {
+	if json.Unmarshal(a.payload(), &m) != nil {
 		return 0, ""
 	}
 	return m.Error.Code, m.Error.Data.Reason
@@ -190,7 +199,7 @@ func (c *client) tools() []string {
 			} `json:"tools"`
 		} `json:"result"`
 	}
-	if err := json.Unmarshal([]byte(a.body), &m); err != nil {
+	if err := json.Unmarshal(a.payload(), &m); err != nil {
 		c.t.Fatalf("tools/list = %d %s", a.status, a.body)
 	}
 	var names []string

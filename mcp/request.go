@@ -254,6 +254,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Cal
 		return h.fail(w, http.StatusBadRequest, m.ID, &rpc.Error{Code: rpc.InvalidRequest, Message: "initialize needs an id."})
 	}
 	x := h.exchange(w, r.Header)
+	defer x.close()
 	var p initializeParams
 	failed := rpc.Params(m.Params, &p)
 	if failed == nil && p.ProtocolVersion == "" {

@@ -82,9 +82,11 @@ func (h *Handler) postStateless(w http.ResponseWriter, r *http.Request, c store.
 	}
 	ctx, cancel := lives(r, stateless)
 	defer cancel()
-	q := &request{h: h, era: stateless, caller: c, can: can, m: m, logLevel: meta.LogLevel, x: h.exchange(w, r.Header)}
+	x := h.exchange(w, r.Header)
+	defer x.close()
+	q := &request{h: h, era: stateless, caller: c, can: can, m: m, logLevel: meta.LogLevel, x: x}
 	answer, status := q.answer(ctx)
-	q.x.finish(status, answer)
+	x.finish(status, answer)
 	return nil
 }
 

@@ -45,9 +45,6 @@ func TestConformance(t *testing.T) {
 			}
 			expected := readExpected(t, filepath.Join("conformance", suite.expected))
 			judge(t, checks, expected)
-			for n, c := range checks {
-				t.Logf("DUMP %s %s %s", c.Status, n, c.ErrorMessage)
-			}
 			t.Logf("%d scenarios, %d checks, %d of them expected failures", scenarios, len(checks), len(expected))
 		})
 	}
