@@ -28,7 +28,7 @@ func (t *tee) Read(p []byte) (int, error) {
 func TestZZ(t *testing.T) {
 	var gateway *url.URL
 	var token string
-	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+	proxy := httptest.NewUnstartedServer(servertest.WithoutLoss(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(gateway)
 			r.Out.Host = r.In.Host
@@ -36,7 +36,7 @@ func TestZZ(t *testing.T) {
 		},
 		FlushInterval: -1,
 		ModifyResponse: func(r *http.Response) error { r.Body = &tee{r.Body, r.Request.Method, r.Header.Get("Content-Type")}; return nil },
-	})
+	}))
 	t.Cleanup(proxy.Close)
 	_, port, _ := strings.Cut(proxy.Listener.Addr().String(), ":")
 	origin := "http://localhost:" + port
@@ -44,7 +44,7 @@ func TestZZ(t *testing.T) {
 	gateway, _ = url.Parse(kit.URL)
 	proxy.Start()
 	tool := e2e.NewProgram(t, e2e.Module(t, "conformance-0.2/dist/index.js"))
-	for i := range 60 {
+	for i := range 150 {
 		stdout, stderr, code := tool.Run("server", "--url", origin+"/mcp", "--scenario", os.Getenv("SC"), "--spec-version", "2025-11-25", "--timeout", "4000")
 		if code != 0 {
 			os.WriteFile("/tmp/zz.log", []byte(kit.Log.String()), 0o600)

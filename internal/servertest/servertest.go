@@ -258,7 +258,7 @@ func startProxy(t testing.TB) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := &http.Server{Handler: forward, ReadHeaderTimeout: 10 * time.Second}
+	front := &http.Server{Handler: WithoutLoss(forward), ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -272,6 +272,16 @@ func startProxy(t testing.TB) *proxy {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	p.url = "http://localhost:" + port
 	return p
+}
+
+// WithoutLoss keeps a httputil.ReverseProxy from losing answers. By default net/http closes a request's body when its
+// answer begins; the proxy's transport may just be looking whether that body has ended, and gives the connection up
+// with the answer on it. Whoever proxies event streams in Go meets it.
+func WithoutLoss(p *httputil.ReverseProxy) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has it anyway
+		p.ServeHTTP(w, r)
+	})
 }
 
 func (p *proxy) set(replicas []*Replica) {

@@ -33,6 +33,7 @@ var granted = []string{
 	"graft_system: SELECT on organisation",
 	"graft_system: INSERT on organisation",
 	"graft_system: UPDATE on organisation",
+	"graft_system: DELETE on organisation",
 	"graft_system: SELECT on seal_key",
 	"graft_system: INSERT on seal_key",
 	"graft_system: DELETE on seal_key",

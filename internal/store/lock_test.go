@@ -25,6 +25,13 @@ func plant(t *testing.T, db *store.DB, c store.Caller) store.Agent {
 		}
 		return tx.EndSession(t.Context(), a.ID, s.ID)
 	})
+	do(t, db, bearer(c, a), func(tx *store.Tx) error {
+		session := store.NewID[store.SessionKind](db.Now())
+		if err := tx.SetLevel(t.Context(), session, "debug"); err != nil {
+			return err
+		}
+		return tx.SendMessage(t.Context(), session, store.MCPMessage{Kind: store.MessageCancel, Request: "1", Body: []byte{}})
+	})
 	return a
 }
 
