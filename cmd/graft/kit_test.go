@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/getgraft/graft/internal/store/storetest"
 )
 
 // binary is the program itself, built once for all tests of the package.
@@ -32,11 +35,11 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
+	storetest.Main(m, func() {
+		if path, err := binary(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+	})
 }
 
 // A home is a folder to serve from, and the environment that names it.
@@ -108,12 +111,13 @@ type serving struct {
 	first  string // the line it printed
 	errout *bytes.Buffer
 	done   chan error
+	at     *url.URL // where a balancer reaches it
 }
 
 // serve starts the gateway and waits for its line.
-func (h *home) serve() *serving {
+func (h *home) serve(env ...string) *serving {
 	h.t.Helper()
-	cmd := h.command(context.WithoutCancel(h.t.Context()), nil, "serve")
+	cmd := h.command(context.WithoutCancel(h.t.Context()), env, "serve")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		h.t.Fatal(err)
