@@ -3,7 +3,7 @@ package oauth
 import (
 	"context"
 	"net/http"
-	"regexp"
+	"strings"
 
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
@@ -21,30 +21,42 @@ func NewVerifier(db *store.DB, healthy func() bool) (*Verifier, error) {
 	return &Verifier{db, known}, err
 }
 
-// bearer is RFC 6750 §2.1 with the scheme in any case (RFC 9110 §11.1).
-var bearer = regexp.MustCompile(`^(?i:bearer) +([A-Za-z0-9._~+/-]+=*) *$`)
-
 // Token reads the bearer token of a request. Without an Authorization header of that scheme there is none; a header
 // of that scheme whose token cannot be one, or more than one header, is a token nobody knows.
 func Token(h http.Header) (token string, err error) {
-	lines := h.Values("Authorization")
-	if len(lines) == 0 || len(lines) == 1 && !scheme.MatchString(lines[0]) {
-		return "", reason.Refuse(reason.TokenMissing, "Send the agent's token as Authorization: Bearer.")
+	lines := h["Authorization"]
+	if len(lines) == 0 {
+		return "", missing()
 	}
-	if len(lines) > 1 || len(lines[0]) > maxHeader {
+	scheme, token, _ := strings.Cut(lines[0], " ")
+	if len(lines) == 1 && !strings.EqualFold(scheme, "Bearer") { // the scheme in any case: RFC 9110 §11.1
+		return "", missing()
+	}
+	token = strings.Trim(token, " ")
+	if len(lines) > 1 || len(lines[0]) > maxHeader || !token68(token) {
 		return "", unknown()
 	}
-	m := bearer.FindStringSubmatch(lines[0])
-	if m == nil {
-		return "", unknown()
-	}
-	return m[1], nil
+	return token, nil
 }
 
-var scheme = regexp.MustCompile(`^(?i:bearer)( |$)`)
+// token68 reports whether s is made as RFC 6750 §2.1 wants a token: these characters, then any number of =.
+func token68(s string) bool {
+	body := strings.TrimRight(s, "=")
+	for i := range len(body) {
+		c := body[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("-._~+/", c) < 0 {
+			return false
+		}
+	}
+	return body != ""
+}
 
 // maxHeader is longer than any token of ours makes the header.
 const maxHeader = 4096
+
+func missing() error {
+	return reason.Refuse(reason.TokenMissing, "Send the agent's token as Authorization: Bearer.")
+}
 
 func unknown() error {
 	return reason.Refuse(reason.TokenUnknown, "This token belongs to no agent, or its agent was revoked. Make a new one in the console.")

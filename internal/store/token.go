@@ -23,7 +23,8 @@ func NewToken(prefix string) (token string, hash TokenHash) {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails; see crypto/rand
 	token = prefix + base64.RawURLEncoding.EncodeToString(b[:])
-	token += checksum(token)
+	sum := checksum(token)
+	token += string(sum[:])
 	return token, HashToken(token)
 }
 
@@ -37,14 +38,16 @@ func WellFormed(prefix, token string) bool {
 	if len(token) != len(prefix)+random+sum || !strings.HasPrefix(token, prefix) {
 		return false
 	}
-	return checksum(token[:len(token)-sum]) == token[len(token)-sum:]
+	want := checksum(token[:len(token)-sum])
+	return string(want[:]) == token[len(token)-sum:]
 }
 
 // hint is the last four random characters, which a page may show to recognise a token by.
 func hint(token string) string { return token[len(token)-10 : len(token)-6] }
 
-// checksum is the CRC-32 of s in base64url, six characters.
-func checksum(s string) string {
+// checksum is the CRC-32 of s in base64url.
+func checksum(s string) (sum [6]byte) {
 	c := crc32.ChecksumIEEE([]byte(s))
-	return base64.RawURLEncoding.EncodeToString([]byte{byte(c >> 24), byte(c >> 16), byte(c >> 8), byte(c)})
+	base64.RawURLEncoding.Encode(sum[:], []byte{byte(c >> 24), byte(c >> 16), byte(c >> 8), byte(c)})
+	return sum
 }

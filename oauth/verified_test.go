@@ -1,0 +1,151 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/getgraft/graft/internal/bus"
+	"github.com/getgraft/graft/internal/store"
+)
+
+func caller() store.Caller {
+	now := time.Now()
+	return store.Caller{
+		Org: store.NewID[store.OrgKind](now), User: store.NewID[store.UserKind](now), Agent: store.NewID[store.AgentKind](now),
+		Role: store.RoleMember, Via: store.ViaBearer,
+	}
+}
+
+func memory(t testing.TB, healthy func() bool) *verified {
+	t.Helper()
+	v, err := newVerified(healthy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// count asks count times and says how often the look-up was made.
+func count(t *testing.T, v *verified, hash store.TokenHash, times int, found store.Caller, err error) int {
+	t.Helper()
+	asked := 0
+	for range times {
+		got, gotErr := v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) {
+			asked++
+			return found, err
+		})
+		if got != found && err == nil || !errors.Is(gotErr, err) {
+			t.Errorf("resolve = %v, %v; want %v, %v", got, gotErr, found, err)
+		}
+	}
+	return asked
+}
+
+func TestWhatIsRememberedAndForgotten(t *testing.T) {
+	t.Parallel()
+	var cut atomic.Bool
+	v := memory(t, func() bool { return !cut.Load() })
+	c, other := caller(), caller()
+	hash, otherHash := store.HashToken("a"), store.HashToken("b")
+	step := func(name string, want int) {
+		t.Helper()
+		if got := count(t, v, hash, 5, c, nil); got != want {
+			t.Errorf("%s: asked %d times of 5, want %d", name, got, want)
+		}
+	}
+	step("first", 1)
+	count(t, v, otherHash, 1, other, nil)
+	step("remembered", 0)
+	v.Hear(bus.Event{Topic: bus.List, ID: c.Agent.String()})
+	step("after its list moved", 0)
+	v.Hear(bus.Event{Topic: bus.Credential, ID: other.Agent.String()})
+	step("after another agent's token ended", 0)
+	v.Hear(bus.Event{Topic: bus.Credential, ID: c.Agent.String()})
+	step("after its own ended", 1)
+	v.Hear(bus.Event{Topic: bus.Member, ID: c.Org.String()})
+	step("after a member of its organisation left", 1)
+	v.Reset()
+	step("after a reset", 1)
+	cut.Store(true)
+	step("while the bus is cut", 5)
+	cut.Store(false)
+	step("once it is back", 0)
+	if got := count(t, v, store.HashToken("unknown"), 3, store.Caller{}, errors.New("not found")); got != 3 {
+		t.Errorf("a failure was remembered: asked %d times of 3", got)
+	}
+}
+
+// A look-up that was under way while something ended may have read the past: it is not remembered.
+func TestALookUpDuringARevocationIsNotKept(t *testing.T) {
+	t.Parallel()
+	for name, hear := range map[string]func(*verified, store.Caller){
+		"credential": func(v *verified, c store.Caller) { v.Hear(bus.Event{Topic: bus.Credential, ID: c.Agent.String()}) },
+		"member":     func(v *verified, c store.Caller) { v.Hear(bus.Event{Topic: bus.Member, ID: c.Org.String()}) },
+		"reset":      func(v *verified, _ store.Caller) { v.Reset() },
+	} {
+		v, c, hash := memory(t, func() bool { return true }), caller(), store.HashToken(name)
+		_, err := v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) {
+			hear(v, c)
+			return c, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked := count(t, v, hash, 1, c, nil); asked != 1 {
+			t.Errorf("%s: what was read before it is remembered", name)
+		}
+	}
+}
+
+// Many who want to know the same at once cause one look-up, and one of them leaving spoils it for nobody.
+func TestOneLookUpForAll(t *testing.T) {
+	t.Parallel()
+	v, c, hash := memory(t, func() bool { return true }), caller(), store.HashToken("x")
+	var asked atomic.Int64
+	entered, release := make(chan struct{}, 64), make(chan struct{})
+	ask := func(ctx context.Context) (store.Caller, error) {
+		asked.Add(1)
+		entered <- struct{}{}
+		<-release
+		return c, ctx.Err()
+	}
+	first, leave := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = v.resolve(first, hash, ask) }) // it leaves
+	<-entered
+	for range 32 {
+		all.Go(func() {
+			if got, err := v.resolve(t.Context(), hash, ask); err != nil || got != c {
+				t.Errorf("resolve = %v, %v", got, err)
+			}
+		})
+	}
+	leave()
+	close(release)
+	all.Wait()
+	if n := asked.Load(); n > 2 { // whoever came after the first was done asks once more at most
+		t.Errorf("asked %d times, want 1", n)
+	}
+}
+
+// BenchmarkVerify is the way of every request: the header, the hash, the memory.
+func BenchmarkVerify(b *testing.B) {
+	v := &Verifier{verified: memory(b, func() bool { return true })}
+	token, hash := store.NewToken(store.StaticTokenPrefix)
+	c := caller()
+	if _, err := v.resolve(b.Context(), hash, func(context.Context) (store.Caller, error) { return c, nil }); err != nil {
+		b.Fatal(err)
+	}
+	h := http.Header{"Authorization": {"Bearer " + token}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if got, err := v.Verify(b.Context(), h); err != nil || got != c {
+			b.Fatal(got, err)
+		}
+	}
+}
