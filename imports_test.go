@@ -25,7 +25,7 @@ var thirdParty = []struct {
 	{[]string{"github.com/jackc/pgx", "github.com/pressly/goose"}, []string{
 		"internal/bus", "internal/embedpg", "internal/job", "internal/store", "internal/store/storetest", "migrations", "server",
 	}},
-	{[]string{"github.com/mark3labs/mcp-go"}, []string{"internal/upstream", "mcp"}},
+	{[]string{"github.com/mark3labs/mcp-go"}, []string{"internal/e2e", "internal/upstream", "mcp"}}, // e2e: what an mcp.Offer gives
 	{[]string{"github.com/golang-jwt/jwt"}, []string{"internal/egress", "oauth"}},
 	{[]string{"github.com/go-chi"}, []string{"console", "server"}}, // where routes are mounted
 	{[]string{"github.com/chromedp"}, []string{"console", "internal/e2e"}},

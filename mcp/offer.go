@@ -100,7 +100,21 @@ func (q *request) offered(ctx context.Context) (jsontext.Value, *rpc.Error) {
 	if failed != nil && failed.Code == rpc.InternalError { // mcp-go answers with the text of whatever went wrong
 		return nil, q.h.failed(ctx, "answer "+q.m.Method, errOffer{failed.Message})
 	}
+	if failed != nil && q.m.Method == string(mcpgo.MethodResourcesRead) {
+		failed.Details = whichResource(q.m.Params)
+	}
 	return result, failed
+}
+
+// whichResource is the data of the error about a resource that is not there (Resources, Error Handling).
+func whichResource(params jsontext.Value) map[string]any {
+	var p struct {
+		URI string `json:"uri"`
+	}
+	if failed := rpc.Params(params, &p); failed != nil {
+		return nil
+	}
+	return map[string]any{"uri": p.URI}
 }
 
 // errOffer is an error of what is offered; its text is for the log.

@@ -41,7 +41,13 @@ func (p *Program) command(ctx context.Context, args []string) *exec.Cmd {
 // Run runs the program to its end, a minute at most, and returns what it printed and its exit code.
 func (p *Program) Run(args ...string) (stdout, stderr string, code int) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 2*patience)
+	return p.RunWithin(2*patience, args...)
+}
+
+// RunWithin is Run for a program that may take longer.
+func (p *Program) RunWithin(limit time.Duration, args ...string) (stdout, stderr string, code int) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
 	defer cancel()
 	cmd := p.command(ctx, args)
 	var out, errs strings.Builder

@@ -32,6 +32,8 @@ type Options struct {
 	Replicas int
 	// Configure changes the configuration before the replicas start.
 	Configure func(*server.Config)
+	// Origin is the deployment's, where it stands behind a proxy of the test's own; "" is the kit's proxy.
+	Origin string
 	// Sources are more sources of tools.
 	Sources []catalog.Source
 	// Offer is what the gateway serves beside tools.
@@ -97,6 +99,9 @@ func Start(t testing.TB, opts Options) *Kit {
 	k.config = server.Config{
 		Database: server.Database{DatabaseConns: 6, MasterKey: "given", Log: "text"},
 		Address:  server.Address{Listen: "127.0.0.1:0", Origin: k.URL}, RateMCP: "off", RateSignIn: "off", RateAPI: "off",
+	}
+	if opts.Origin != "" {
+		k.config.Origin = opts.Origin
 	}
 	if opts.Configure != nil {
 		opts.Configure(&k.config)
