@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -257,4 +258,79 @@ func askReplica(b *testing.B, k *servertest.Kit, r *servertest.Replica, token st
 		b.Fatal(err)
 	}
 	return a.status
+}
+
+// Open streams close with what they stand on, also where the bus was cut while it ended.
+func TestStreamsCloseWithMemberAndOrganisation(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []bool{false, true} {
+		ls := &lines{t: t}
+		k := servertest.Start(t, servertest.Options{DirectURL: ls.direct})
+		member := storetest.Member(t, k.DB, k.Owner, store.RoleMember)
+		other := storetest.Organisation(t, k.DB)
+		healthy(t, k, true)
+		open := map[string][]<-chan struct{}{}
+		for what, owner := range map[string]store.Caller{"bystander": k.Owner, "member": member, "organisation": other} {
+			_, token := storetest.Agent(t, k.DB, owner, "streams-"+what)
+			for _, r := range k.Replicas() {
+				open[what] = append(open[what], stream(t, k, r, token))
+			}
+		}
+		if cut {
+			ls.all((*storetest.Line).Stall)
+			healthy(t, k, false)
+		}
+		if err := k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) error { return tx.RemoveMember(t.Context(), member.User) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.DB.System().DeleteOrganisation(t.Context(), other.Org); err != nil {
+			t.Fatal(err)
+		}
+		if cut {
+			ls.all((*storetest.Line).Flow)
+			ls.all((*storetest.Line).Cut)
+		}
+		for _, what := range []string{"member", "organisation"} {
+			for _, ended := range open[what] {
+				select {
+				case <-ended:
+				case <-time.After(20 * time.Second):
+					t.Errorf("cut %v: a stream of the removed %s is still open", cut, what)
+				}
+			}
+		}
+		healthy(t, k, true)
+		for _, ended := range open["bystander"] {
+			select {
+			case <-ended:
+				t.Errorf("cut %v: a bystander's stream was closed", cut)
+			default:
+			}
+		}
+	}
+}
+
+// stream opens a GET stream on a replica and returns what closes when it ends.
+func stream(t *testing.T, k *servertest.Kit, r *servertest.Replica, token string) <-chan struct{} {
+	t.Helper()
+	host := strings.TrimPrefix(k.URL, "http://")
+	opened := ask(t, bare, "POST", r.URL+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+		"Authorization: Bearer "+token, "Content-Type: application/json", "Host: "+host)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Accept": {"text/event-stream"}, "Mcp-Session-Id": {opened.header.Get("Mcp-Session-Id")}}
+	resp, err := bare.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("GET = %v, %v", resp, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() { _ = resp.Body.Close() }()
+		_, _ = io.Copy(io.Discard, resp.Body)
+	}()
+	return ended
 }
