@@ -76,8 +76,12 @@ func (h *Handler) LiveAgent(w http.ResponseWriter, r *http.Request) error {
 	return h.live(w, r, func(ctx context.Context) (scene, error) {
 		v := viewerOf(ctx)
 		var a store.Agent
+		var sessions []store.MCPSession
 		err := h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
-			a, err = tx.Agent(ctx, id)
+			if a, err = tx.Agent(ctx, id); err != nil || a.RevokedAt != nil {
+				return err
+			}
+			sessions, err = tx.Sessions(ctx, id, sessionsShown)
 			return err
 		})
 		if err != nil {
@@ -88,9 +92,13 @@ func (h *Handler) LiveAgent(w http.ResponseWriter, r *http.Request) error {
 		}
 		agent := h.webAgent(v, a)
 		all := parts{
-			"agent-status": agent.Status,
-			"agent-used":   agent.Used,
-			"first-call":   func(now time.Time) templ.Component { return web.FirstCall(first, now) },
+			"agent-status":   agent.Status,
+			"agent-used":     agent.Used,
+			"agent-sessions": func(now time.Time) templ.Component { return web.SessionList(webSessions(sessions), now) },
+			"first-call":     func(now time.Time) templ.Component { return web.FirstCall(first, now) },
+		}
+		for _, id := range []string{"revoke-ends", "revoke-card-ends"} {
+			all[id] = func(time.Time) templ.Component { return web.RevokeEnds(id, agent, a.TokenHint != nil, len(sessions)) }
 		}
 		return scene{"agent", all, all}, nil
 	})

@@ -198,29 +198,39 @@ func TestLiveAgentShowsTheFirstCall(t *testing.T) {
 		path, _, _ := strings.Cut(rest, `"`)
 		return b.mustLive(path)
 	}
-	all := []string{"agent-status", "agent-used", "first-call"}
 	live := liveOf(p)
-	got := live.take(3)
-	wantIDs(t, got, all...)
-	if !strings.Contains(got["first-call"], "Waiting") || !strings.Contains(got["agent-status"], "Never used") {
+	got := live.take(6)
+	wantIDs(t, got, "agent-sessions", "agent-status", "agent-used", "first-call", "revoke-card-ends", "revoke-ends")
+	if !strings.Contains(got["first-call"], "Waiting") || !strings.Contains(got["agent-status"], "Never used") ||
+		!strings.Contains(got["agent-sessions"], "None is open") {
 		t.Errorf("a fresh agent: %q", got)
 	}
 	first := s.db.Now()
 	touch(first)
 	got = live.take(3)
-	wantIDs(t, got, all...)
+	wantIDs(t, got, "agent-status", "agent-used", "first-call")
 	if !strings.Contains(got["first-call"], first.Format(time.RFC3339)) {
 		t.Errorf("after the first call: %q", got)
 	}
 	touch(first.Add(time.Minute))
 	wantIDs(t, live.take(2), "agent-status", "agent-used") // the first call stays the first
+	s.as(t, owner, func(tx *store.Tx) error {
+		return tx.RecordSession(t.Context(), store.MCPSession{
+			ID: store.NewID[store.SessionKind](first), AgentID: id, Protocol: "2025-11-25", ClientName: "Hermes", OpenedAt: first, LastSeenAt: first,
+		})
+	})
+	got = live.take(3)
+	wantIDs(t, got, "agent-sessions", "revoke-card-ends", "revoke-ends")
+	if !strings.Contains(got["agent-sessions"], "Hermes") || !strings.Contains(got["revoke-ends"], "1 session") {
+		t.Errorf("after a client connected: %q, want its session", got)
+	}
 	live.close()
 
 	s.clock.advance(2 * time.Minute)
 	p = b.post("/agents/" + id.String() + "/token")
 	wantText(t, p, "Waiting for the first connection")
 	live = liveOf(p)
-	if got := live.take(3); !strings.Contains(got["first-call"], "Waiting") {
+	if got := live.take(6); !strings.Contains(got["first-call"], "Waiting") {
 		t.Errorf("with a new token: %q, want the old one's calls not to count", got)
 	}
 	touch(s.db.Now())
@@ -229,7 +239,9 @@ func TestLiveAgentShowsTheFirstCall(t *testing.T) {
 	}
 
 	s.as(t, owner, func(tx *store.Tx) error { return tx.RevokeAgent(t.Context(), id) })
-	if got := live.take(1); !strings.Contains(got["agent-status"], "Revoked") {
+	got = live.take(4)
+	wantIDs(t, got, "agent-sessions", "agent-status", "revoke-card-ends", "revoke-ends")
+	if !strings.Contains(got["agent-status"], "Revoked") || strings.Contains(got["agent-sessions"], "Hermes") {
 		t.Errorf("after the end: %q", got)
 	}
 }
@@ -263,7 +275,7 @@ func TestLiveStreamEnds(t *testing.T) {
 			b := s.signedIn(t, member)
 			list, one := b.mustLive("/live/agents"), b.mustLive("/live/agents/"+a.ID.String())
 			list.take(1)
-			one.take(3)
+			one.take(6)
 			end(t, s, b, member)
 			for _, live := range []*liveStream{list, one} {
 				if id, html := live.next(); id != "end" {

@@ -374,7 +374,7 @@ func control(in input) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if in.Focus {
+			if in.Focus || in.Field.Error != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, " autofocus")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

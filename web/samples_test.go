@@ -134,6 +134,10 @@ func fragments() []sample {
 		{"agent-count", list().Count()},
 		{"agent-status", a.Status(now)},
 		{"agent-used", a.Used(now)},
+		{"agent-sessions", web.SessionList(detail().Sessions, now)},
+		{"agent-sessions", web.SessionList(nil, now)},
+		{"revoke-ends", web.RevokeEnds("revoke-ends", a, true, 2)},
+		{"revoke-card-ends", web.RevokeEnds("revoke-card-ends", a, true, 2)},
 		{"first-call", web.FirstCall(now.Add(-12*time.Second), now)},
 		{"first-call", web.FirstCall(time.Time{}, now)},
 	}

@@ -204,7 +204,7 @@ func (v Setup) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Welcome || v.AskName {
-				templ_7745c5c3_Err = field(input{ID: "name", Label: "Your name", Type: "text", Field: v.Name, Autocomplete: "name", Required: true, Focus: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{ID: "name", Label: "Your name", Type: "text", Field: v.Name, Autocomplete: "name", Required: true, Focus: v.Error == ""}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -221,7 +221,7 @@ func (v Setup) Page() templ.Component {
 			}
 			templ_7745c5c3_Err = field(input{
 				ID: "password", Label: v.passwordLabel(), Type: "password", Field: v.Password, Autocomplete: "new-password",
-				MinLength: passwordLength, Required: true, Focus: !v.Welcome && !v.AskName, Help: "At least 12 characters. A few words do well.",
+				MinLength: passwordLength, Required: true, Focus: v.Error == "" && !v.Welcome && !v.AskName, Help: "At least 12 characters. A few words do well.",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

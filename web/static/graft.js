@@ -12,6 +12,7 @@
 
 const streams = new Map(); // URL → its open EventSource
 const held = new Map(); // element id → HTML that waits until nobody is at the old one
+let shown = here(); // the address of what the page shows
 const canHover = matchMedia('(hover: hover)').matches;
 
 // Live regions. A hidden tab holds no stream; each stream begins with the present state.
@@ -73,6 +74,12 @@ function release() {
   setTimeout(() => held.forEach((html, id) => swap(id, html)));
 }
 
+// begin is what a new page needs.
+function begin() {
+  document.querySelectorAll('.toast').forEach(leave);
+  settle();
+}
+
 // settle is what a new piece of page needs.
 function settle() {
   tellTime();
@@ -117,23 +124,42 @@ async function send(form, submitter, signal) {
     arrive(page, answer.url);
     return;
   }
-  if (reads) history.replaceState(null, '', url);
+  if (reads) show(url, 'replaceState');
   if (!answer.ok) keepTyped(form, fresh);
   document.querySelector(form.dataset.swap).replaceWith(fresh);
-  fresh.querySelector('[aria-invalid="true"]')?.focus();
+  const wrong = fresh.querySelector('[aria-invalid="true"]');
+  if (wrong) goOn(wrong);
   settle();
+}
+
+// goOn puts the cursor behind what was typed.
+function goOn(field) {
+  const { value } = field;
+  field.focus();
+  field.value = '';
+  field.value = value;
 }
 
 // arrive shows a whole page that a form led to: fetching it again could cost what it shows once.
 function arrive(page, url) {
-  history.pushState(null, '', url);
+  show(url, url === location.href ? 'replaceState' : 'pushState');
   document.title = page.title;
   document.body.replaceWith(page.body);
   scrollTo(0, 0);
   const main = document.querySelector('main');
   main.tabIndex = -1;
   main.focus();
-  settle();
+  begin();
+}
+
+// show puts the address of what the page shows into the history.
+function show(url, how) {
+  history[how](null, '', url);
+  shown = here();
+}
+
+function here() {
+  return location.pathname + location.search;
 }
 
 function keepTyped(form, fresh) {
@@ -166,7 +192,6 @@ document.addEventListener('click', (e) => {
 
 async function copy(button) {
   const code = button.parentElement.querySelector('pre');
-  const label = button.querySelector('span');
   try {
     await navigator.clipboard.writeText(code.textContent);
   } catch { // no clipboard without https: mark it, so that one key copies it
@@ -175,13 +200,20 @@ async function copy(button) {
     return;
   }
   toast('Copied');
-  label.textContent = 'Copied';
-  setTimeout(() => { label.textContent = 'Copy'; }, 2000);
+  word(button, 'Copied');
+  setTimeout(() => word(button, 'Copy'), 2000);
+}
+
+// word changes the word on a button, and with it the name it is heard by.
+function word(button, text) {
+  const label = button.querySelector('span');
+  if (button.ariaLabel) button.ariaLabel = button.ariaLabel.replace(label.textContent, text);
+  label.textContent = text;
 }
 
 function reveal(button, show = button.textContent.trim() === 'Show') {
   document.getElementById(button.dataset.reveal).type = show ? 'text' : 'password';
-  button.querySelector('span').textContent = show ? 'Hide' : 'Show';
+  word(button, show ? 'Hide' : 'Show');
 }
 
 function toast(text, failed) {
@@ -191,7 +223,12 @@ function toast(text, failed) {
   p.append(document.createElement('span'));
   p.firstChild.textContent = text;
   document.getElementById('toasts').append(p);
-  setTimeout(() => p.remove(), 6000);
+  leave(p);
+}
+
+// leave takes a toast away once it could be read, but not from under a finger.
+function leave(p) {
+  setTimeout(() => (p.matches(':hover, :focus-within') ? leave(p) : p.remove()), 8000);
 }
 
 // Times: the reader's own zone on hover, and words that stay true. Older ones are dates already.
@@ -228,9 +265,11 @@ addEventListener('pageshow', (e) => {
   document.querySelectorAll('[aria-busy]').forEach((b) => b.removeAttribute('aria-busy'));
   settle();
 });
-addEventListener('popstate', () => location.reload());
+addEventListener('popstate', () => {
+  if (here() !== shown) location.reload(); // else only the part of the page that is in view changed, as by #main
+});
 setInterval(() => {
   tellTime();
   release();
 }, 5000);
-settle();
+begin();
