@@ -14,7 +14,7 @@ const maxForm = 64 << 10
 // routes is every path of the gateway and what a request to it goes through, outermost first.
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.withEvent)
+	r.Use(s.withEvent, s.bodyInTime)
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(s.notFound)
 

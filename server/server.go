@@ -25,7 +25,7 @@ import (
 	"github.com/getgraft/graft/web"
 )
 
-// Deps is what a Server is given beside its Config. All of it is required but Now and KeepAlive.
+// Deps is what a Server is given beside its Config. All of it is required but Now, KeepAlive and BodyTime.
 type Deps struct {
 	DB      *store.DB
 	Master  *vault.MasterKeys
@@ -37,6 +37,8 @@ type Deps struct {
 	Now func() time.Time
 	// KeepAlive is the pause between comments on an idle stream; 0 is 15 s.
 	KeepAlive time.Duration
+	// BodyTime is how long a request's body may take to arrive; 0 is 60 s.
+	BodyTime time.Duration
 }
 
 // A Server is one replica of the gateway.
@@ -45,6 +47,7 @@ type Server struct {
 	db       *store.DB
 	log      *slog.Logger
 	version  string
+	bodyTime time.Duration
 	verifier *oauth.Verifier
 	sessions *sealBox
 	mcp      *mcp.Handler
@@ -77,7 +80,12 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if d.KeepAlive == 0 {
 		d.KeepAlive = 15 * time.Second
 	}
-	s := &Server{c: set, db: d.DB, log: d.Log, version: d.Version, verifier: oauth.NewVerifier(d.DB), stop: make(chan struct{})}
+	if d.BodyTime == 0 {
+		d.BodyTime = bodyTime
+	}
+	s := &Server{
+		c: set, db: d.DB, log: d.Log, version: d.Version, bodyTime: d.BodyTime, verifier: oauth.NewVerifier(d.DB), stop: make(chan struct{}),
+	}
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
@@ -167,11 +175,13 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 // httpServer has every limit but one on writing: a stream sets its own for each write.
 func (s *Server) httpServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       120 * time.Second,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Handler: h,
+		// OPTIONS * is a path like any other: net/http's own answer to it waits for a body.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            10 * time.Second,
+		IdleTimeout:                  120 * time.Second,
+		MaxHeaderBytes:               64 << 10,
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
