@@ -22,7 +22,11 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, c store.Caller) er
 		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	h.usage.saw(c, s.id, h.now())
-	st := h.streams.open(s)
+	st, err := h.streams.open(s)
+	if err != nil {
+		w.Header().Set("Retry-After", "15")
+		return h.refuse(w, r, rpc.ID{}, err)
+	}
 	defer h.streams.close(st)
 
 	out := http.NewResponseController(w)
@@ -85,7 +89,7 @@ func (h *Handler) stillThere(ctx context.Context, c store.Caller, s session) boo
 type stream struct {
 	session session
 	out     chan []byte   // events, whole
-	ended   chan struct{} // closed when the session ends
+	ended   chan struct{} // closed when the session ends, or has newer streams enough
 }
 
 // streamBuffer is how many events wait for a slow reader. One that lets them pile up misses the rest: every event we
@@ -103,16 +107,29 @@ func newStreams() *streams {
 	return &streams{byID: map[store.SessionID][]*stream{}, of: map[store.AgentID]map[store.SessionID]bool{}}
 }
 
-func (ss *streams) open(s session) *stream {
+// How many streams may be open on one replica. A session whose client lost one, and opens another before we notice, has
+// two for a while.
+const (
+	maxSessionStreams = 4   // past them the session's oldest ends
+	maxAgentStreams   = 100 // past them the next is refused
+)
+
+func (ss *streams) open(s session) (*stream, error) {
 	st := &stream{session: s, out: make(chan []byte, streamBuffer), ended: make(chan struct{})}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	if list := ss.byID[s.id]; len(list) == maxSessionStreams {
+		list[0].end()
+		ss.byID[s.id] = list[1:]
+	} else if ss.countOf(s.agent) >= maxAgentStreams {
+		return nil, reason.Refuse(reason.RateLimited, "This agent has %d streams open already. Close one.", maxAgentStreams)
+	}
 	ss.byID[s.id] = append(ss.byID[s.id], st)
 	if ss.of[s.agent] == nil {
 		ss.of[s.agent] = map[store.SessionID]bool{}
 	}
 	ss.of[s.agent][s.id] = true
-	return st
+	return st, nil
 }
 
 func (ss *streams) close(st *stream) {
@@ -140,11 +157,16 @@ func (ss *streams) end(s session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	for _, st := range ss.byID[s.id] {
-		select {
-		case <-st.ended:
-		default:
-			close(st.ended)
-		}
+		st.end()
+	}
+}
+
+// end is called under the lock of the streams that st is one of.
+func (st *stream) end() {
+	select {
+	case <-st.ended:
+	default:
+		close(st.ended)
 	}
 }
 
@@ -178,9 +200,14 @@ func (ss *streams) count() int {
 func (h *Handler) AgentStreams(id store.AgentID) int {
 	h.streams.mu.Lock()
 	defer h.streams.mu.Unlock()
+	return h.streams.countOf(id)
+}
+
+// countOf is called under the lock.
+func (ss *streams) countOf(id store.AgentID) int {
 	n := 0
-	for s := range h.streams.of[id] {
-		n += len(h.streams.byID[s])
+	for s := range ss.of[id] {
+		n += len(ss.byID[s])
 	}
 	return n
 }
