@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -48,12 +47,13 @@ type Handler struct {
 	c       Config
 	streams *streams
 	usage   *usage
+	large   *turns
 	tools   map[string]metaTool
 }
 
 // New makes a Handler.
 func New(c Config) (*Handler, error) {
-	h := &Handler{c: c, streams: newStreams(), usage: newUsage(c.DB, c.Log)}
+	h := &Handler{c: c, streams: newStreams(), usage: newUsage(c.DB, c.Log), large: &turns{of: map[store.AgentID]*turn{}}}
 	var err error
 	h.tools, err = compileMetaTools()
 	return h, err
@@ -89,10 +89,11 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, c store.Caller) e
 	if err != nil {
 		return h.refuse(w, r, rpc.ID{}, err)
 	}
-	body, err := io.ReadAll(r.Body)
+	body, done, err := h.readBody(r, c.Agent)
 	if err != nil {
-		return h.refuse(w, r, rpc.ID{}, tooLarge(err))
+		return h.refuse(w, r, rpc.ID{}, err)
 	}
+	defer done()
 	if members, ok, failed := rpc.Batch(body); ok {
 		return h.postBatch(w, r, c, as, members, failed)
 	}

@@ -24,7 +24,6 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, c store.Caller) er
 	h.usage.saw(c, s.id, h.now())
 	st, err := h.streams.open(s)
 	if err != nil {
-		w.Header().Set("Retry-After", "15")
 		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	defer h.streams.close(st)

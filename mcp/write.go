@@ -106,6 +106,8 @@ func (h *Handler) refuse(w http.ResponseWriter, _ *http.Request, id rpc.ID, err 
 	}
 	e := rpc.FromRefusal(r)
 	switch r.Word {
+	case reason.RateLimited:
+		w.Header().Set("Retry-After", "15")
 	case reason.SessionNotFound:
 		e.Code = codeSessionNotFound
 	case reason.VersionUnsupported:
