@@ -40,6 +40,8 @@ type Config struct {
 	Address func(*http.Request) string
 	// RequestID is the id of the request that ctx belongs to.
 	RequestID func(context.Context) string
+	// Spend counts n requests more against the agent's rate, and refuses them where they are too many.
+	Spend func(w http.ResponseWriter, r *http.Request, n int) error
 }
 
 // A Handler serves /mcp. Run must run beside it.
@@ -65,7 +67,7 @@ func (h *Handler) Run(ctx context.Context) { h.usage.run(ctx) }
 func (h *Handler) now() time.Time { return h.c.Now() }
 
 // Serve answers one request that carries a Caller. What it returns is a refusal that the edge has to answer because
-// it is about the bearer; everything else has been answered.
+// it is about the bearer or its rate; everything else has been answered.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	c := store.CallerFrom(r.Context())
 	switch r.Method {
@@ -135,6 +137,9 @@ func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Call
 	}
 	if failed != nil {
 		return h.fail(w, rpc.ID{}, failed)
+	}
+	if err := h.c.Spend(w, r, len(members)-1); err != nil { // each counts as if it had come alone, and one has been
+		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	h.usage.saw(c, s.id, h.now())
 	var answers [][]byte

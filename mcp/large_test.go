@@ -57,7 +57,7 @@ func TestLargeMessagesOfAnAgentTakeTurns(t *testing.T) {
 	// Once all of them have been let in, the ninth is not.
 	for late := time.After(patience); ; {
 		a := c.post(large)
-		if _, word := rpcError(a); a.status == http.StatusTooManyRequests && word == "rate_limited" && a.header.Get("Retry-After") != "" {
+		if slowDown(a) {
 			break
 		}
 		if a.status != http.StatusOK {

@@ -98,16 +98,14 @@ func (h *Handler) fail(w http.ResponseWriter, id rpc.ID, e *rpc.Error) error {
 }
 
 // refuse answers a request that was refused as a whole with a JSON-RPC error and the reason's status. A refusal
-// about the bearer, and an error that is no refusal, are returned for the edge to answer.
+// about the bearer or its rate, and an error that is no refusal, are returned for the edge to answer.
 func (h *Handler) refuse(w http.ResponseWriter, _ *http.Request, id rpc.ID, err error) error {
 	var r *reason.Refusal
-	if !errors.As(err, &r) || r.Status() == http.StatusUnauthorized || r.Status() >= http.StatusInternalServerError {
+	if !errors.As(err, &r) || r.Status() == http.StatusUnauthorized || r.Status() == http.StatusTooManyRequests || r.Status() >= http.StatusInternalServerError {
 		return err
 	}
 	e := rpc.FromRefusal(r)
 	switch r.Word {
-	case reason.RateLimited:
-		w.Header().Set("Retry-After", "15")
 	case reason.SessionNotFound:
 		e.Code = codeSessionNotFound
 	case reason.VersionUnsupported:

@@ -173,6 +173,13 @@ func TestRatesAreHeldPerAgentAndAddress(t *testing.T) {
 	if a := ask(t, bare, "POST", k.URL+"/mcp", ping, "Authorization: Bearer "+two, "Content-Type: application/json"); a.status == http.StatusTooManyRequests {
 		t.Error("another agent pays for it")
 	}
+	// A batch is as many requests as it has members, whenever the window turns over.
+	opened := ask(t, bare, "POST", k.URL+"/mcp", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1), "Authorization: Bearer "+two, "Content-Type: application/json")
+	batch := ask(t, bare, "POST", k.URL+"/mcp", "["+strings.Repeat(ping+",", 6)+ping+"]",
+		"Authorization: Bearer "+two, "Content-Type: application/json", "Mcp-Session-Id: "+opened.header.Get("Mcp-Session-Id"))
+	if batch.status != http.StatusTooManyRequests || batch.header.Get("Retry-After") == "" || !strings.Contains(batch.body, `"reason":"rate_limited"`) {
+		t.Errorf("a batch of 7 at 5/m = %d %s", batch.status, batch.body)
+	}
 	limited = 0
 	for range 8 {
 		if a := ask(t, bare, "POST", k.URL+"/signin", fields("email", "a@example.com", "password", "x"), form); a.status == http.StatusTooManyRequests {

@@ -25,7 +25,7 @@ func (s *Server) routes() http.Handler {
 	// The MCP endpoint. Every method goes through the bearer first, and there is never a redirect.
 	r.Group(func(r chi.Router) {
 		r.Use(s.recovered(s.failMCP), capBody(maxBody), s.ownHost(s.failMCP), s.cors(s.failMCP), s.bearer, noteCaller,
-			s.c.mcp.limit(agentKey, s.failMCP))
+			s.limitMCP)
 		r.HandleFunc("/mcp", s.mcpHandler)
 		r.HandleFunc("/mcp/", s.mcpHandler)
 	})

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-chi/httprate"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/getgraft/graft/console"
@@ -52,6 +53,7 @@ type Server struct {
 	sessions *sealBox
 	mcp      *mcp.Handler
 	console  *console.Handler
+	mcpLimit *httprate.RateLimiter // nil: none
 	metrics  *metrics
 	handler  http.Handler
 	// sameOrigin refuses state changes that another site's page sends.
@@ -89,10 +91,12 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
+	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
 	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
 	s.mcp, err = mcp.New(mcp.Config{
 		DB: d.DB, Catalog: tools, Invoker: invoke.New(tools), Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
+		Spend: s.spend,
 	})
 	if err != nil {
 		return nil, err
