@@ -249,3 +249,17 @@ func TestPagesCarryTheirHeaders(t *testing.T) {
 		t.Error("the policy has unsafe")
 	}
 }
+
+// Probes and link checkers ask with HEAD, which every path that answers GET has to answer (RFC 9110 §9.3.2).
+func TestHeadIsGetWithoutABody(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Replicas: 1})
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/signin": 200, "/": 303, "/mcp": 401, "/nowhere": 404} {
+		if a := ask(t, bare, "HEAD", k.URL+path, ""); a.status != want || a.body != "" {
+			t.Errorf("HEAD %s = %d %q, want %d and no body", path, a.status, a.body, want)
+		}
+	}
+	if a := ask(t, bare, "HEAD", k.Replicas()[0].URL+"/healthz", "", "Host: probe.invalid"); a.status != http.StatusOK {
+		t.Errorf("HEAD /healthz of another host = %d, want 200", a.status)
+	}
+}

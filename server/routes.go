@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/getgraft/graft/web"
 )
@@ -14,7 +15,7 @@ const maxForm = 64 << 10
 // routes is every path of the gateway and what a request to it goes through, outermost first.
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.withEvent, s.bodyInTime)
+	r.Use(s.withEvent, s.bodyInTime, middleware.GetHead)
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(s.notFound)
 
