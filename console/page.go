@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,10 +13,11 @@ import (
 	"github.com/getgraft/graft/internal/reason"
 )
 
-// draw answers with a page. Nothing is sent before it is whole.
+// draw answers with a page. Nothing is sent before it is whole. It is drawn also for a request that has ended: one whose
+// body did not arrive in time may still read why.
 func (h *Handler) draw(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
 	var b bytes.Buffer
-	if err := page.Render(r.Context(), &b); err != nil {
+	if err := page.Render(context.WithoutCancel(r.Context()), &b); err != nil {
 		return fmt.Errorf("draw page: %w", err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -45,6 +44,8 @@ type Config struct {
 	Address func(*http.Request) string
 	// RequestID is the id of the request that ctx belongs to.
 	RequestID func(context.Context) string
+	// Spend counts n requests more against the agent's rate, and refuses them where they are too many.
+	Spend func(w http.ResponseWriter, r *http.Request, n int) error
 	// Offer is what is served beside tools; nil is nothing.
 	Offer Offer
 }
@@ -56,12 +57,13 @@ type Handler struct {
 	views   *views
 	waiting *waiting
 	usage   *usage
+	large   *turns
 	meta    []metaTool // in the order they are listed in
 }
 
 // New makes a Handler that listens on the bus.
 func New(c Config) (*Handler, error) {
-	h := &Handler{c: c, streams: newStreams(), waiting: newWaiting(), usage: newUsage(c.DB, c.Log)}
+	h := &Handler{c: c, streams: newStreams(), waiting: newWaiting(), usage: newUsage(c.DB, c.Log), large: &turns{of: map[store.AgentID]*turn{}}}
 	var err error
 	if h.views, err = newViews(c.Bus.Healthy); err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ const (
 )
 
 // Serve answers one request that carries a Caller. What it returns is a refusal that the edge has to answer because
-// it is about the bearer, or an error of ours; everything else has been answered.
+// it is about the bearer or its rate, or an error of ours; everything else has been answered.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	c := store.CallerFrom(r.Context())
 	allow := "POST, GET, DELETE"
@@ -129,10 +131,11 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, c store.Caller) e
 	if !accepts(r.Header, typeJSON) && !accepts(r.Header, typeEvent) {
 		return h.refuse(w, rpc.ID{}, reason.Refuse(reason.NotAcceptable, "Accept must list application/json or text/event-stream."))
 	}
-	body, err := io.ReadAll(r.Body)
+	body, done, err := h.readBody(r, c.Agent)
 	if err != nil {
-		return h.refuse(w, rpc.ID{}, tooLarge(err))
+		return h.refuse(w, rpc.ID{}, err)
 	}
+	defer done()
 	if members, ok, failed := rpc.Batch(body); ok {
 		return h.postBatch(w, r, c, members, failed)
 	}
@@ -213,6 +216,9 @@ func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Call
 	}
 	if failed != nil {
 		return h.fail(w, http.StatusBadRequest, rpc.ID{}, failed)
+	}
+	if err := h.c.Spend(w, r, len(members)-1); err != nil { // each counts as if it had come alone, and one has been
+		return h.refuse(w, rpc.ID{}, err)
 	}
 	h.usage.saw(c, s.id, h.now())
 	x := h.exchange(w, r.Header)

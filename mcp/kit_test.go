@@ -188,6 +188,12 @@ func rpcError(a answer) (code int, reason string) {
 	return m.Error.Code, m.Error.Data.Reason
 }
 
+// slowDown reports whether a is the 429 of the contract.
+func slowDown(a answer) bool {
+	return a.status == http.StatusTooManyRequests && a.header.Get("Retry-After") != "" &&
+		strings.Contains(a.body, `"error":"too_many_requests"`) && strings.Contains(a.body, `"reason":"rate_limited"`)
+}
+
 // tools lists the names of tools/list.
 func (c *client) tools() []string {
 	c.t.Helper()

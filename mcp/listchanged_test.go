@@ -16,8 +16,11 @@ func TestListChangedIsSentAtOnceAndOnceMore(t *testing.T) {
 		c := store.Caller{Agent: store.NewID[store.AgentKind](time.Now())}
 		st := newStream(c, store.SessionID{}, listChangedMessage)
 		other := newStream(store.Caller{Agent: store.NewID[store.AgentKind](time.Now())}, store.SessionID{}, listChangedMessage)
-		ss.add(st)
-		ss.add(other)
+		for _, st := range []*stream{st, other} {
+			if err := ss.add(st); err != nil {
+				t.Fatal(err)
+			}
+		}
 		told := func() int {
 			synctest.Wait()
 			n := 0
@@ -71,7 +74,9 @@ func TestSlowReadersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ss := newStreams()
 		st := newStream(store.Caller{Agent: store.NewID[store.AgentKind](time.Now())}, store.SessionID{}, listChangedMessage)
-		ss.add(st)
+		if err := ss.add(st); err != nil {
+			t.Fatal(err)
+		}
 		for range 100 {
 			ss.listChanged(st.caller.Agent)
 			<-time.After(listWindow)

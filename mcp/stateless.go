@@ -251,8 +251,7 @@ func (h *Handler) listen(w http.ResponseWriter, r *http.Request, c store.Caller,
 		`","params":{"notifications":`+granted+`,`+tag+`}}`))
 	st := newStream(c, store.SessionID{}, changed)
 	st.last = rpc.AppendEvent(nil, rpc.AppendResult(nil, m.ID, jsontext.Value(`{"resultType":"complete",`+tag+`}`)))
-	h.serveStream(w, r, st, first)
-	return nil
+	return h.serveStream(w, r, m.ID, st, first)
 }
 
 var _ catalog.Client = (*request)(nil)

@@ -21,16 +21,18 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, c store.Caller) er
 		return h.refuse(w, rpc.ID{}, err)
 	}
 	h.usage.saw(c, s.id, h.now())
-	h.serveStream(w, r, newStream(c, s.id, listChangedMessage), []byte(": open\n\n"))
-	return nil
+	return h.serveStream(w, r, rpc.ID{}, newStream(c, s.id, listChangedMessage), []byte(": open\n\n"))
 }
 
 var listChangedMessage = []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 
-// serveStream keeps a stream open until the client leaves, its session or agent ends, or the gateway stops.
-func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, st *stream, first []byte) {
+// serveStream keeps a stream open until the client leaves, its session or agent ends, or the gateway stops. id is of
+// the request that opened it.
+func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, id rpc.ID, st *stream, first []byte) error {
 	st.token = http.Header{"Authorization": r.Header["Authorization"]}
-	h.streams.add(st)
+	if err := h.streams.add(st); err != nil {
+		return h.refuse(w, id, err)
+	}
 	defer h.streams.remove(st)
 	out := http.NewResponseController(w)
 	streamHeaders(w)
@@ -41,28 +43,28 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, st *stream
 	for {
 		if next != nil {
 			if err := writeWithin(out, w, next); err != nil {
-				return // the client left
+				return nil // the client left
 			}
 		}
 		next = nil
 		select {
 		case <-r.Context().Done():
-			return
+			return nil
 		case <-h.c.Stop:
 			if st.last != nil {
 				_ = writeWithin(out, w, st.last) // it ends either way
 			}
-			return
+			return nil
 		case <-st.ended:
-			return
+			return nil
 		case <-st.doubted:
 			if !h.goesOn(r.Context(), st) {
-				return
+				return nil
 			}
 		case next = <-st.out:
 		case <-tick.C:
 			if !h.c.Bus.Healthy() && !h.goesOn(r.Context(), st) {
-				return
+				return nil
 			}
 			if !st.session.IsZero() {
 				h.usage.saw(st.caller, st.session, h.now())
@@ -139,16 +141,41 @@ type agentStreams struct {
 
 func newStreams() *streams { return &streams{of: map[store.AgentID]*agentStreams{}} }
 
-func (ss *streams) add(st *stream) {
+// How many streams may be open on one replica. A session whose client lost one, and opens another before we notice, has
+// two for a while.
+const (
+	maxSessionStreams = 4   // past them the session's oldest ends
+	maxAgentStreams   = 100 // past them the next is refused
+)
+
+func (ss *streams) add(st *stream) error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	a := ss.of[st.caller.Agent]
 	if a == nil {
 		a = &agentStreams{}
-		ss.of[st.caller.Agent] = a
 	}
+	if oldest, n := a.ofSession(st.session); n >= maxSessionStreams && !st.session.IsZero() {
+		oldest.end()
+	} else if len(a.list) >= maxAgentStreams {
+		return reason.Refuse(reason.RateLimited, "This agent has %d streams open already. Close one.", maxAgentStreams)
+	}
+	ss.of[st.caller.Agent] = a
 	a.list = append(a.list, st)
 	ss.n++
+	return nil
+}
+
+// ofSession is the oldest stream of a session that goes on, and how many do.
+func (a *agentStreams) ofSession(id store.SessionID) (oldest *stream, n int) {
+	for _, st := range a.list {
+		if st.session == id && !st.over {
+			if n++; oldest == nil {
+				oldest = st
+			}
+		}
+	}
+	return oldest, n
 }
 
 func (ss *streams) remove(st *stream) {

@@ -43,6 +43,48 @@ func TestIdleStreamsAreKeptAlive(t *testing.T) {
 	l.wait(": keep-alive")
 }
 
+// A stream costs a goroutine, a descriptor and a look at the database every 15 s, so nobody has as many as they like.
+func TestStreamsOfASessionAndAnAgentAreBounded(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, one)
+	c := connect(t, k, "2025-06-18")
+	oldest := c.listen()
+	for range 3 {
+		c.listen()
+	}
+	newest := c.listen() // the fifth of the session
+	oldest.ended()
+	c.call("promote", `{"vendor":"builtin","name":"reshape"}`)
+	newest.wait(listChanged)
+
+	var last *listener
+	for n := 4; n < 100; n++ {
+		if n%4 == 0 {
+			c.open("2025-06-18")
+		}
+		last = c.listen()
+	}
+	c.open("2025-06-18")
+	a := c.do(http.MethodGet, c.url, nil)
+	if !slowDown(a) {
+		t.Errorf("the stream past the last = %d %s, want 429 rate_limited with Retry-After", a.status, a.body)
+	}
+	connect(t, k, "2025-06-18").listen() // another agent's
+	last.cancel()
+	for late := time.After(patience); ; {
+		resp := c.send(t.Context(), http.MethodGet, c.url, nil)
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("after one stream was closed, GET = %d", resp.StatusCode)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 func TestStreamsEndWithSessionAgentAndGateway(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{KeepAlive: 20 * time.Millisecond}) // two replicas

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +45,8 @@ func newUsage(db *store.DB, log *slog.Logger) *usage {
 func (u *usage) saw(c store.Caller, session store.SessionID, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if o := u.of(c); o != nil {
+	o := u.of(c)
+	if _, known := o.sessions[session]; known || u.room() {
 		o.agents[c.Agent], o.sessions[session] = at, at
 	}
 }
@@ -52,7 +55,8 @@ func (u *usage) saw(c store.Caller, session store.SessionID, at time.Time) {
 func (u *usage) sawAgent(c store.Caller, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if o := u.of(c); o != nil {
+	o := u.of(c)
+	if _, known := o.agents[c.Agent]; known || u.room() {
 		o.agents[c.Agent] = at
 	}
 }
@@ -61,22 +65,29 @@ func (u *usage) sawAgent(c store.Caller, at time.Time) {
 func (u *usage) opened(c store.Caller, s store.MCPSession) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if o := u.of(c); o != nil {
+	if o := u.of(c); u.room() {
 		o.agents[c.Agent] = s.LastSeenAt
 		o.opened = append(o.opened, s)
 	}
 }
 
 func (u *usage) of(c store.Caller) *orgUsage {
-	if u.size++; u.size > maxPending {
-		return nil
-	}
 	o := u.pending[c.Org]
 	if o == nil {
 		o = &orgUsage{caller: c, agents: map[store.AgentID]time.Time{}, sessions: map[store.SessionID]time.Time{}}
 		u.pending[c.Org] = o
 	}
 	return o
+}
+
+// room takes the place of one more entry, if there is one. A session that is seen again takes none, so that nobody's
+// traffic crowds out what others did.
+func (u *usage) room() bool {
+	if u.size >= maxPending {
+		return false
+	}
+	u.size++
+	return true
 }
 
 // run flushes until ctx ends, and then once more.
@@ -108,19 +119,21 @@ func (u *usage) flush(ctx context.Context) {
 	}
 }
 
+// write goes through the rows in the order of their ids: another replica writes the same ones at the same time, and in
+// another order the two would wait for one another.
 func (o *orgUsage) write(ctx context.Context, tx *store.Tx) error {
 	for _, s := range o.opened {
 		if err := tx.RecordSession(ctx, s); err != nil {
 			return err
 		}
 	}
-	for id, at := range o.sessions {
-		if err := tx.SeeSession(ctx, id, at); err != nil {
+	for _, id := range slices.SortedFunc(maps.Keys(o.sessions), store.SessionID.Compare) {
+		if err := tx.SeeSession(ctx, id, o.sessions[id]); err != nil {
 			return err
 		}
 	}
-	for id, at := range o.agents {
-		if err := tx.TouchAgent(ctx, id, at); err != nil {
+	for _, id := range slices.SortedFunc(maps.Keys(o.agents), store.AgentID.Compare) {
+		if err := tx.TouchAgent(ctx, id, o.agents[id]); err != nil {
 			return err
 		}
 	}

@@ -79,10 +79,10 @@ func (h *Handler) fail(w http.ResponseWriter, status int, id rpc.ID, e *rpc.Erro
 }
 
 // refuse answers a request that was refused as a whole with a JSON-RPC error and the reason's status. A refusal
-// about the bearer, and an error that is no refusal, are returned for the edge to answer.
+// about the bearer or its rate, and an error that is no refusal, are returned for the edge to answer.
 func (h *Handler) refuse(w http.ResponseWriter, id rpc.ID, err error) error {
 	var r *reason.Refusal
-	if !errors.As(err, &r) || r.Status() == http.StatusUnauthorized || r.Status() >= http.StatusInternalServerError {
+	if !errors.As(err, &r) || r.Status() == http.StatusUnauthorized || r.Status() == http.StatusTooManyRequests || r.Status() >= http.StatusInternalServerError {
 		return err
 	}
 	e := rpc.FromRefusal(r)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 
 	"github.com/go-json-experiment/json"
 
@@ -47,6 +48,10 @@ func (s *Server) failMCP(w http.ResponseWriter, r *http.Request, err error) {
 	switch ref.Status() {
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", oauth.Challenge(s.c.Origin, ref))
+	case http.StatusTooManyRequests:
+		if w.Header().Get("Retry-After") == "" { // no rate, which has set its own: too much at once
+			w.Header().Set("Retry-After", "15")
+		}
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusInternalServerError:
@@ -100,4 +105,14 @@ func agentKey(r *http.Request) (string, error) {
 func userKey(r *http.Request) (string, error) {
 	return store.CallerFrom(r.Context()).User.String(), nil
 }
-func (s *Server) addressKey(r *http.Request) (string, error) { return s.address(r), nil }
+
+// addressKey is the client's address; of an IPv6 one the /64, which is what one subscriber has (RFC 6177 §2).
+func (s *Server) addressKey(r *http.Request) (string, error) {
+	at := s.address(r)
+	a, err := netip.ParseAddr(at)
+	if err != nil || a.Unmap().Is4() {
+		return at, nil //nolint:nilerr // what is no address is a key as it is
+	}
+	network, err := a.WithZone("").Prefix(64)
+	return network.String(), err
+}

@@ -54,3 +54,26 @@ func TestAddressBelievesTrustedProxiesOnly(t *testing.T) {
 		}
 	}
 }
+
+// Who has one IPv6 address has 2^64: attempts are counted by network.
+func TestAddressesOfOneSubscriberAreCountedTogether(t *testing.T) {
+	t.Parallel()
+	s := &Server{}
+	key := func(remote string) string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/signin", nil)
+		r.RemoteAddr = remote
+		k, err := s.addressKey(r)
+		if err != nil {
+			t.Errorf("key of %s: %v", remote, err)
+		}
+		return k
+	}
+	for remote, want := range map[string]string{
+		"[2001:db8:1:2::1]:5": "2001:db8:1:2::/64", "[2001:db8:1:2:ffff::9]:5": "2001:db8:1:2::/64", "[2001:db8:1:3::1]:5": "2001:db8:1:3::/64",
+		"[fe80::1%eth0]:5": "fe80::/64", "192.0.2.9:5": "192.0.2.9", "[::ffff:192.0.2.9]:5": "::ffff:192.0.2.9", "@": "@",
+	} {
+		if got := key(remote); got != want {
+			t.Errorf("key of %s = %s, want %s", remote, got, want)
+		}
+	}
+}

@@ -75,3 +75,6 @@ func organisation(t *testing.T, k *servertest.Kit) store.Caller {
 	t.Helper()
 	return storetest.Organisation(t, k.DB)
 }
+
+// initialize opens an MCP session.
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`

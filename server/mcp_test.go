@@ -173,6 +173,13 @@ func TestRatesAreHeldPerAgentAndAddress(t *testing.T) {
 	if a := ask(t, bare, "POST", k.URL+"/mcp", ping, "Authorization: Bearer "+two, "Content-Type: application/json"); a.status == http.StatusTooManyRequests {
 		t.Error("another agent pays for it")
 	}
+	// A batch is as many requests as it has members, whenever the window turns over.
+	opened := ask(t, bare, "POST", k.URL+"/mcp", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1), "Authorization: Bearer "+two, "Content-Type: application/json")
+	batch := ask(t, bare, "POST", k.URL+"/mcp", "["+strings.Repeat(ping+",", 6)+ping+"]",
+		"Authorization: Bearer "+two, "Content-Type: application/json", "Mcp-Session-Id: "+opened.header.Get("Mcp-Session-Id"))
+	if batch.status != http.StatusTooManyRequests || batch.header.Get("Retry-After") == "" || !strings.Contains(batch.body, `"reason":"rate_limited"`) {
+		t.Errorf("a batch of 7 at 5/m = %d %s", batch.status, batch.body)
+	}
 	limited = 0
 	for range 8 {
 		if a := ask(t, bare, "POST", k.URL+"/signin", fields("email", "a@example.com", "password", "x"), form); a.status == http.StatusTooManyRequests {
@@ -240,5 +247,19 @@ func TestPagesCarryTheirHeaders(t *testing.T) {
 	}
 	if strings.Contains(a.header.Get("Content-Security-Policy"), "unsafe") {
 		t.Error("the policy has unsafe")
+	}
+}
+
+// Probes and link checkers ask with HEAD, which every path that answers GET has to answer (RFC 9110 §9.3.2).
+func TestHeadIsGetWithoutABody(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Replicas: 1})
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/signin": 200, "/": 303, "/mcp": 401, "/nowhere": 404} {
+		if a := ask(t, bare, "HEAD", k.URL+path, ""); a.status != want || a.body != "" {
+			t.Errorf("HEAD %s = %d %q, want %d and no body", path, a.status, a.body, want)
+		}
+	}
+	if a := ask(t, bare, "HEAD", k.Replicas()[0].URL+"/healthz", "", "Host: probe.invalid"); a.status != http.StatusOK {
+		t.Errorf("HEAD /healthz of another host = %d, want 200", a.status)
 	}
 }

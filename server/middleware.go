@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -105,6 +107,38 @@ func (s *Server) recovered(fail func(http.ResponseWriter, *http.Request, error))
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// bodyTime is how long a request's body may take to arrive.
+const bodyTime = 60 * time.Second
+
+// bodyInTime gives the body bodyTime to arrive. Without it whoever announces a body and sends none holds a connection for
+// good, bearer or not: net/http reads the rest of a body before it sends the answer.
+func (s *Server) bodyInTime(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 { // -1 is not known
+			out := http.NewResponseController(w)
+			if out.SetReadDeadline(time.Now().Add(s.bodyTime)) == nil { // nothing but a connection has one
+				r.Body = timedBody{r.Body, out}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A timedBody lifts the deadline when it has been read: from then on it would end the answer.
+type timedBody struct {
+	io.ReadCloser
+	out *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (b timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.out.SetReadDeadline(time.Time{}) // fails on a closed connection alone
+	}
+	return n, err
 }
 
 // maxBody is how large a request to /mcp may be.

@@ -48,13 +48,45 @@ func parseRate(s string) (rate, error) {
 
 // limit is middleware that holds each key of key to r. refuse writes the 429; Retry-After is set by then.
 func (r rate) limit(key httprate.KeyFunc, refuse func(http.ResponseWriter, *http.Request, error)) func(http.Handler) http.Handler {
-	if r.Requests == 0 {
+	l := r.limiter(key, refuse)
+	if l == nil {
 		return func(next http.Handler) http.Handler { return next }
 	}
-	return httprate.LimitBy(r.Requests, r.Window, key,
+	return l.Handler
+}
+
+// limitMCP holds each agent to its rate.
+func (s *Server) limitMCP(next http.Handler) http.Handler {
+	if s.mcpLimit == nil {
+		return next
+	}
+	return s.mcpLimit.Handler(next)
+}
+
+// limiter counts for limit; nil where r limits nothing.
+func (r rate) limiter(key httprate.KeyFunc, refuse func(http.ResponseWriter, *http.Request, error)) *httprate.RateLimiter {
+	if r.Requests == 0 {
+		return nil
+	}
+	return httprate.NewRateLimiter(r.Requests, r.Window,
+		httprate.WithKeyFuncs(key),
 		httprate.WithResponseHeaders(httprate.ResponseHeaders{RetryAfter: "Retry-After"}),
 		httprate.WithErrorHandler(refuse),
-		httprate.WithLimitHandler(func(w http.ResponseWriter, req *http.Request) {
-			refuse(w, req, reason.Refuse(reason.RateLimited, "More than %d requests in %s. Wait as long as Retry-After says.", r.Requests, r.Window))
-		}))
+		httprate.WithLimitHandler(func(w http.ResponseWriter, req *http.Request) { refuse(w, req, r.refusal()) }))
+}
+
+func (r rate) refusal() error {
+	return reason.Refuse(reason.RateLimited, "More than %d requests in %s. Wait as long as Retry-After says.", r.Requests, r.Window)
+}
+
+// spend counts n requests more of the agent's, all of them or none. Retry-After is set where there are too many.
+func (s *Server) spend(w http.ResponseWriter, r *http.Request, n int) error {
+	key, err := httprate.JoinKeys(agentKey)(r)
+	if err != nil || s.mcpLimit == nil || n < 1 {
+		return err
+	}
+	if s.mcpLimit.OnLimit(w, r.WithContext(httprate.WithIncrement(r.Context(), n)), key) {
+		return s.c.mcp.refusal()
+	}
+	return nil
 }

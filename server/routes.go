@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/getgraft/graft/web"
 )
@@ -14,7 +15,7 @@ const maxForm = 64 << 10
 // routes is every path of the gateway and what a request to it goes through, outermost first.
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.withEvent)
+	r.Use(s.withEvent, s.bodyInTime, middleware.GetHead)
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(s.notFound)
 
@@ -25,7 +26,7 @@ func (s *Server) routes() http.Handler {
 	// The MCP endpoint. Every method goes through the bearer first, and there is never a redirect.
 	r.Group(func(r chi.Router) {
 		r.Use(s.recovered(s.failMCP), capBody(maxBody), s.ownHost(s.failMCP), s.cors(s.failMCP), s.bearer, noteCaller,
-			s.c.mcp.limit(agentKey, s.failMCP))
+			s.limitMCP)
 		r.HandleFunc("/mcp", s.mcpHandler)
 		r.HandleFunc("/mcp/", s.mcpHandler)
 	})

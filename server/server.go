@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-chi/httprate"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/getgraft/graft/console"
@@ -26,7 +27,7 @@ import (
 	"github.com/getgraft/graft/web"
 )
 
-// Deps is what a Server is given beside its Config. All of it is required but Now and KeepAlive.
+// Deps is what a Server is given beside its Config. All of it is required but Now, KeepAlive and BodyTime.
 type Deps struct {
 	DB *store.DB
 	// DirectURL is a direct connection to DB's database, for the bus.
@@ -42,6 +43,8 @@ type Deps struct {
 	Now func() time.Time
 	// KeepAlive is the pause between comments on an idle stream; 0 is 15 s.
 	KeepAlive time.Duration
+	// BodyTime is how long a request's body may take to arrive; 0 is 60 s.
+	BodyTime time.Duration
 }
 
 // A Server is one replica of the gateway.
@@ -50,11 +53,13 @@ type Server struct {
 	db       *store.DB
 	log      *slog.Logger
 	version  string
+	bodyTime time.Duration
 	verifier *oauth.Verifier
 	bus      *bus.Bus
 	sessions *sealBox
 	mcp      *mcp.Handler
 	console  *console.Handler
+	mcpLimit *httprate.RateLimiter // nil: none
 	metrics  *metrics
 	handler  http.Handler
 	// sameOrigin refuses state changes that another site's page sends.
@@ -83,7 +88,10 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if d.KeepAlive == 0 {
 		d.KeepAlive = 15 * time.Second
 	}
-	s := &Server{c: set, db: d.DB, log: d.Log, version: d.Version, stop: make(chan struct{})}
+	if d.BodyTime == 0 {
+		d.BodyTime = bodyTime
+	}
+	s := &Server{c: set, db: d.DB, log: d.Log, version: d.Version, bodyTime: d.BodyTime, stop: make(chan struct{})}
 	s.bus = bus.New(bus.Config{URL: d.DirectURL, Log: d.Log})
 	if s.verifier, err = oauth.NewVerifier(d.DB, s.bus.Healthy); err != nil {
 		return nil, err
@@ -92,10 +100,12 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
+	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
 	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
 	s.mcp, err = mcp.New(mcp.Config{
 		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: invoke.New(tools), Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
+		Spend: s.spend,
 	})
 	if err != nil {
 		return nil, err
@@ -179,11 +189,13 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 // httpServer has every limit but one on writing: a stream sets its own for each write.
 func (s *Server) httpServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       120 * time.Second,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Handler: h,
+		// OPTIONS * is a path like any other: net/http's own answer to it waits for a body.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            10 * time.Second,
+		IdleTimeout:                  120 * time.Second,
+		MaxHeaderBytes:               64 << 10,
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 

@@ -70,12 +70,27 @@ func (d *database) startPrivate(ctx context.Context, c server.Database, log *slo
 	d.cluster, d.url, d.urlFile = cluster, cluster.URL(""), urlPath(c.DataDir)
 	err = migrations.Up(ctx, d.url, log)
 	if err == nil {
-		err = os.WriteFile(d.urlFile, []byte(d.url+"\n"), 0o600)
+		err = writePrivate(d.urlFile, d.url+"\n")
 	}
 	if err != nil {
 		return errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 	}
 	return nil
+}
+
+// writePrivate replaces file by one of mode 0600, whole at once: not what a link of that name points to, and not the mode
+// of one that was there.
+func writePrivate(file, text string) error {
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }() // fails once it is renamed
+	_, err = tmp.WriteString(text)
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), file)
 }
 
 func urlPath(dataDir string) string { return filepath.Join(dataDir, "database.url") }

@@ -192,3 +192,27 @@ func send(t *testing.T, req *http.Request) int {
 	defer func() { _ = resp.Body.Close() }()
 	return resp.StatusCode
 }
+
+// Who starts Graft, perhaps as root, in a folder that somebody prepared writes in that folder alone.
+func TestServeFollowsNoLinkInItsFolder(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("theirs"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(h.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	url := filepath.Join(h.dir, "database.url")
+	if err := os.Symlink(other, url); err != nil {
+		t.Fatal(err)
+	}
+	h.serve()
+	if got, err := os.ReadFile(other); err != nil || string(got) != "theirs" {
+		t.Errorf("the file that the link points to = %q, %v; want it untouched", got, err)
+	}
+	if info, err := os.Lstat(url); err != nil || info.Mode() != 0o600 {
+		t.Errorf("database.url is %v (%v), want a file of mode 0600", info.Mode(), err)
+	}
+}

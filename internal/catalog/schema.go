@@ -2,8 +2,10 @@ package catalog
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -66,11 +68,17 @@ func (s *Schema) Check(args jsontext.Value) error {
 	if err != nil {
 		return fmt.Errorf("read arguments: %w", err)
 	}
+	if problem, ok := longNumber(doc, nil); ok {
+		return s.refuse([]Problem{problem})
+	}
 	var invalid *jsonschema.ValidationError
 	if err := s.compiled.Validate(doc); !errors.As(err, &invalid) {
 		return err
 	}
-	problems := leaves(invalid, nil)
+	return s.refuse(leaves(invalid, nil))
+}
+
+func (s *Schema) refuse(problems []Problem) error {
 	said := make([]string, len(problems))
 	for i, p := range problems {
 		said[i] = strings.TrimSpace(p.Path + " " + p.Problem)
@@ -88,12 +96,68 @@ func leaves(e *jsonschema.ValidationError, into []Problem) []Problem {
 		return into
 	}
 	if len(e.Causes) == 0 {
-		return append(into, Problem{Path: pointer(e.InstanceLocation), Problem: e.ErrorKind.LocalizedString(english)})
+		return append(into, newProblem(e.InstanceLocation, e.ErrorKind.LocalizedString(english)))
 	}
 	for _, c := range e.Causes {
 		into = leaves(c, into)
 	}
 	return into
+}
+
+// maxProblem is how many characters a problem has, and its path: both may quote the arguments, which may be large.
+const maxProblem = 200
+
+func newProblem(at []string, what string) Problem {
+	return Problem{Path: clip(pointer(at)), Problem: clip(what)}
+}
+
+func clip(s string) string {
+	if r := []rune(s[:min(len(s), 4*maxProblem+4)]); len(r) > maxProblem {
+		return string(r[:maxProblem-1]) + "…"
+	}
+	return s
+}
+
+// What a number in arguments may have (RFC 8259 §9 lets us say). The validator computes exactly, at a cost that grows
+// with the square of the length: one number of four million digits takes it a minute.
+const (
+	maxDigits   = 1000 // characters, with sign, point and exponent
+	maxExponent = 9999
+)
+
+// longNumber finds a number that is over the limits.
+func longNumber(v any, at []string) (Problem, bool) {
+	switch v := v.(type) {
+	case json.Number:
+		if !fits(string(v)) {
+			return newProblem(at, fmt.Sprintf("number has more than %d characters or an exponent beyond %d", maxDigits, maxExponent)), true
+		}
+	case []any:
+		for i, item := range v {
+			if p, ok := longNumber(item, append(at, strconv.Itoa(i))); ok {
+				return p, true
+			}
+		}
+	case map[string]any:
+		for name, member := range v {
+			if p, ok := longNumber(member, append(at, name)); ok {
+				return p, true
+			}
+		}
+	}
+	return Problem{}, false
+}
+
+func fits(number string) bool {
+	if len(number) > maxDigits {
+		return false
+	}
+	i := strings.IndexAny(number, "eE")
+	if i < 0 {
+		return true
+	}
+	e, err := strconv.Atoi(number[i+1:])
+	return err == nil && e >= -maxExponent && e <= maxExponent
 }
 
 func pointer(tokens []string) string {

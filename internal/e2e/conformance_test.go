@@ -70,7 +70,7 @@ func fixtureURL(t *testing.T) string {
 	t.Cleanup(proxy.Close)
 	_, port, _ := strings.Cut(proxy.Listener.Addr().String(), ":")
 	origin := "http://localhost:" + port
-	kit, _, token := startFixture(t, servertest.Options{Origin: origin})
+	_, kit, token := startFixture(t, servertest.Options{Origin: origin})
 	gateway, err := url.Parse(kit.URL)
 	if err != nil {
 		t.Fatal(err)

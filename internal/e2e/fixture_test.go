@@ -17,12 +17,16 @@ import (
 
 // fixture is the source of the tools that the conformance suites call by name; their documentation says what each has
 // to do. Its names stand alone, as those of an agent that is bound to one upstream do.
-type fixture struct{ db *store.DB }
+type fixture struct {
+	db        *store.DB
+	cancelled chan struct{} // gets one for each call of wait_for_cancel that was
+}
 
-// startFixture starts a gateway with the fixture's tools, and an agent that has them all in its list.
-func startFixture(t *testing.T, opts servertest.Options) (*servertest.Kit, store.Agent, string) {
+// startFixture starts a gateway with the fixture's tools, and an agent that has them all in its list, whose token it
+// returns.
+func startFixture(t *testing.T, opts servertest.Options) (*fixture, *servertest.Kit, string) {
 	t.Helper()
-	f := &fixture{db: storetest.Open(t, storetest.URL(t), nil)}
+	f := &fixture{db: storetest.Open(t, storetest.URL(t), nil), cancelled: make(chan struct{}, 1)}
 	opts.Sources, opts.Offer = append(opts.Sources, f), fixtureOffer
 	kit := servertest.Start(t, opts)
 	agent, token := kit.Agent(t)
@@ -40,7 +44,7 @@ func startFixture(t *testing.T, opts servertest.Options) (*servertest.Kit, store
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kit, agent, token
+	return f, kit, token
 }
 
 // changingTool comes and goes with each call of test_trigger_tool_change.
@@ -134,9 +138,10 @@ var fixtureTools = []fixtureTool{
 			`"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],` +
 			`"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},` +
 			`"then":{"required":["phone"]},"else":{"required":["email"]},"additionalProperties":false}`),
-	does("wait_for_cancel", func(ctx context.Context, _ *fixture, r catalog.Run) (any, error) {
+	does("wait_for_cancel", func(ctx context.Context, f *fixture, r catalog.Run) (any, error) {
 		r.Client.Progress(catalog.Progress{Message: "waiting"})
 		<-ctx.Done()
+		f.cancelled <- struct{}{}
 		return nil, ctx.Err()
 	}),
 }

@@ -44,6 +44,8 @@ type Options struct {
 	Now func() time.Time
 	// KeepAlive is the pause between comments on idle streams; 0 is the gateway's own.
 	KeepAlive time.Duration
+	// BodyTime is how long a request's body may take; 0 is the gateway's own.
+	BodyTime time.Duration
 }
 
 // A Kit is a running gateway.
@@ -153,7 +155,8 @@ func (k *Kit) start() *Replica {
 		k.t.Fatal(err)
 	}
 	s, err := server.New(ctx, k.config, server.Deps{
-		DB: db, DirectURL: k.direct(), Offer: k.opts.Offer, Master: k.master, Version: "test", Sources: k.opts.Sources, Now: k.opts.Now, KeepAlive: k.opts.KeepAlive,
+		DB: db, DirectURL: k.direct(), Offer: k.opts.Offer, Master: k.master, Version: "test", Sources: k.opts.Sources,
+		Now: k.opts.Now, KeepAlive: k.opts.KeepAlive, BodyTime: k.opts.BodyTime,
 		Log: slog.New(slog.NewTextHandler(k.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -87,10 +88,24 @@ const tries = 4
 func (db *DB) run(ctx context.Context, begin string, fn func(pgx.Tx) error) error {
 	for n := 1; ; n++ {
 		err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, fn)
-		if n < tries && (code(err) == "40001" || code(err) == "40P01") {
-			continue
+		if c := code(err); n == tries || c != "40001" && c != "40P01" {
+			return unavailable(err)
 		}
-		return unavailable(err)
+		if err := pause(ctx, n); err != nil {
+			return unavailable(err)
+		}
+	}
+}
+
+// pause waits a random while, longer after each try: two transactions that collided and begin again at once collide again.
+func pause(ctx context.Context, n int) error {
+	timer := time.NewTimer(rand.N(time.Duration(n) * 20 * time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
@@ -78,6 +79,9 @@ func IDFromBytes[K Kind](b [16]byte) ID[K] { return ID[K]{b} }
 
 // Bytes are the 16 bytes of the UUID.
 func (id ID[K]) Bytes() [16]byte { return id.uuid }
+
+// Compare orders ids by when they were made, to the millisecond.
+func (id ID[K]) Compare(other ID[K]) int { return bytes.Compare(id.uuid[:], other.uuid[:]) }
 
 // IsZero reports whether id names nothing.
 func (id ID[K]) IsZero() bool { return id.uuid == [16]byte{} }

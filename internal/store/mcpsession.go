@@ -22,6 +22,9 @@ type MCPSession struct {
 	LastSeenAt    time.Time
 }
 
+// maxSessions is how many sessions are kept for an agent, those last seen: a client may open as many as it likes.
+const maxSessions = 1000
+
 // RecordSession writes a session when it opens, and later only moves its last sight forward.
 func (tx *Tx) RecordSession(ctx context.Context, s MCPSession) error {
 	_, err := exec(ctx, tx.tx, `
@@ -32,6 +35,14 @@ func (tx *Tx) RecordSession(ctx context.Context, s MCPSession) error {
 			"id": s.ID, "agent": s.AgentID, "name": s.ClientName, "version": s.ClientVersion, "protocol": s.Protocol,
 			"address": s.Address, "opened": s.OpenedAt, "seen": s.LastSeenAt,
 		})
+	if err != nil {
+		return err
+	}
+	_, err = exec(ctx, tx.tx, `
+		DELETE FROM mcp_session
+		WHERE agent_id = @agent AND id IN (
+			SELECT id FROM mcp_session WHERE agent_id = @agent
+			ORDER BY last_seen_at DESC, id DESC OFFSET @keep)`, pgx.StrictNamedArgs{"agent": s.AgentID, "keep": maxSessions})
 	return err
 }
 

@@ -196,3 +196,37 @@ func TestAThousandEndedSessionsFoldIntoOneDate(t *testing.T) {
 		}
 	}
 }
+
+// A client may initialize as often as its rate lets it; what is kept of that for people has a bound.
+func TestSessionsKeptForAnAgentAreBounded(t *testing.T) {
+	t.Parallel()
+	db, c := storetest.New(t)
+	a, _ := storetest.Agent(t, db, c, "Restless")
+	other, _ := storetest.Agent(t, db, c, "Calm")
+	start := db.Now()
+	first := sessionAt(a.ID, start)
+	do(t, db, c, func(tx *store.Tx) error {
+		if err := tx.RecordSession(t.Context(), sessionAt(other.ID, start)); err != nil {
+			return err
+		}
+		if err := tx.RecordSession(t.Context(), first); err != nil {
+			return err
+		}
+		for n := range 1005 {
+			if err := tx.RecordSession(t.Context(), sessionAt(a.ID, start.Add(time.Duration(n+1)*time.Second))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	list := func(id store.AgentID) []store.MCPSession {
+		return must(t, db, c, func(tx *store.Tx) ([]store.MCPSession, error) { return tx.Sessions(t.Context(), id, 5000) })
+	}
+	kept := list(a.ID)
+	if len(kept) != 1000 || !kept[0].OpenedAt.Equal(start.Add(1005*time.Second)) || !kept[999].OpenedAt.Equal(start.Add(6*time.Second)) {
+		t.Errorf("%d sessions are kept, want the 1000 last seen", len(kept))
+	}
+	if n := len(list(other.ID)); n != 1 {
+		t.Errorf("the other agent has %d sessions, want 1", n)
+	}
+}
