@@ -87,8 +87,11 @@ func arguments(v jsontext.Value) (jsontext.Value, *rpc.Error) {
 	return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "params.arguments must be an object."}
 }
 
-// refusalOf is what may be told about err. A client that cannot ask its person is no fault of ours.
+// refusalOf is what may be told about err. A client that cannot ask its person, or has left, is no fault of ours.
 func refusalOf(err error) *reason.Refusal {
+	if errors.Is(err, context.Canceled) {
+		return reason.Refuse(reason.Cancelled, "The request was cancelled.")
+	}
 	if errors.Is(err, catalog.ErrCannotAsk) {
 		return reason.Refuse(reason.AskUnavailable, "This tool asks its person a question, and the client cannot show one.")
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
@@ -42,6 +43,9 @@ func accepts(h http.Header, want string) bool {
 	return false
 }
 
+// answerTimeout is how long a client may take to read an answer.
+const answerTimeout = time.Minute
+
 // writeJSON sends one answer as JSON; without a body it is only the status. A client that has gone is not an error of
 // ours.
 func writeJSON(w http.ResponseWriter, status int, answer []byte) {
@@ -50,6 +54,8 @@ func writeJSON(w http.ResponseWriter, status int, answer []byte) {
 		w.Header().Set("Cache-Control", "no-store")
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+	// A client that does not read its answer holds nothing for longer than this. What is no connection has no deadline.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 	w.WriteHeader(status)
 	_, _ = w.Write(answer)
 }

@@ -8,24 +8,35 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/getgraft/graft/internal/bus"
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 )
 
-// maxVerified bounds the tokens a replica remembers; the least used are asked about again.
-const maxVerified = 100_000
+const (
+	// maxVerified bounds the tokens a replica remembers; the least used are asked about again.
+	maxVerified = 100_000
+	// maxUnknown bounds the tokens it remembers to be nobody's. A client that goes on with an ended token, over and
+	// over, then costs no look-up: what is nobody's stays nobody's, because tokens are drawn at random.
+	maxUnknown = 10_000
+)
 
 // verified remembers which tokens resolved to whom. It is a bus listener: what may have ended is forgotten, and while
 // the bus cannot be relied on nothing is remembered at all.
 type verified struct {
 	healthy func() bool
 	known   *lru.Cache[store.TokenHash, store.Caller]
+	unknown *lru.Cache[store.TokenHash, struct{}]
 	flight  singleflight.Group
 	moved   atomic.Uint64 // counts what was heard, so that a look-up under way meanwhile is not kept
 }
 
 func newVerified(healthy func() bool) (*verified, error) {
 	known, err := lru.New[store.TokenHash, store.Caller](maxVerified)
-	return &verified{healthy: healthy, known: known}, err
+	if err != nil {
+		return nil, err
+	}
+	unknown, err := lru.New[store.TokenHash, struct{}](maxUnknown)
+	return &verified{healthy: healthy, known: known, unknown: unknown}, err
 }
 
 // resolve answers from memory, else asks once for all who want to know the same.
@@ -36,9 +47,15 @@ func (v *verified) resolve(ctx context.Context, hash store.TokenHash, ask func(c
 	if c, ok := v.known.Get(hash); ok {
 		return c, nil
 	}
+	if _, ok := v.unknown.Get(hash); ok {
+		return store.Caller{}, reason.NotFound
+	}
 	before := v.moved.Load()
 	// The look-up is everybody's: it outlives the request that began it.
 	found, err, _ := v.flight.Do(string(hash[:]), func() (any, error) { return ask(context.WithoutCancel(ctx)) })
+	if store.IsAbsent(err) {
+		v.unknown.Add(hash, struct{}{})
+	}
 	if err != nil {
 		return store.Caller{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/getgraft/graft/internal/bus"
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 )
 
@@ -77,6 +78,15 @@ func TestWhatIsRememberedAndForgotten(t *testing.T) {
 	step("once it is back", 0)
 	if got := count(t, v, store.HashToken("unknown"), 3, store.Caller{}, errors.New("not found")); got != 3 {
 		t.Errorf("a failure was remembered: asked %d times of 3", got)
+	}
+}
+
+// What is nobody's is remembered as such, so that a client that goes on with an ended token costs nothing.
+func TestUnknownTokensAreRememberedToo(t *testing.T) {
+	t.Parallel()
+	v := memory(t, func() bool { return true })
+	if got := count(t, v, store.HashToken("ended"), 5, store.Caller{}, reason.NotFound); got != 1 {
+		t.Errorf("asked %d times of 5, want 1", got)
 	}
 }
 

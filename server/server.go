@@ -102,8 +102,12 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
 	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
+	invoker, err := invoke.New(tools)
+	if err != nil {
+		return nil, err
+	}
 	s.mcp, err = mcp.New(mcp.Config{
-		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: invoke.New(tools), Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
+		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: invoker, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
 		Spend: s.spend,
 	})

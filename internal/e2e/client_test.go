@@ -119,7 +119,9 @@ func TestInspector(t *testing.T) {
 					t.Fatalf("inspector %v printed %q: %v", args, stdout, err)
 				}
 			}
-			var hello struct{ Result struct{ ProtocolVersion string } }
+			var hello struct {
+				Result struct{ ProtocolVersion string }
+			}
 			inspect(&hello, "--method", "initialize")
 			if got := hello.Result.ProtocolVersion; got != protocol {
 				t.Errorf("protocol version = %s, want %s", got, protocol)

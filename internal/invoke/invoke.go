@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
@@ -30,11 +30,17 @@ type Call struct {
 // An Invoker runs calls.
 type Invoker struct {
 	catalog *catalog.Catalog
-	schemas sync.Map // string(input schema) → *catalog.Schema
+	schemas *lru.Cache[string, *catalog.Schema] // by the text of an input schema
 }
 
+// maxSchemas bounds the compiled schemas that are kept; the least used are compiled again.
+const maxSchemas = 4096
+
 // New makes an Invoker over a catalog.
-func New(c *catalog.Catalog) *Invoker { return &Invoker{catalog: c} }
+func New(c *catalog.Catalog) (*Invoker, error) {
+	schemas, err := lru.New[string, *catalog.Schema](maxSchemas)
+	return &Invoker{catalog: c, schemas: schemas}, err
+}
 
 // Do runs one call and returns its CallToolResult as raw JSON. A refusal is a *reason.Refusal: tool_not_found,
 // input_invalid, forbidden, timeout, or the tool's own.
@@ -71,14 +77,14 @@ func (i *Invoker) Do(ctx context.Context, call Call) (jsontext.Value, error) {
 
 func (i *Invoker) schema(t catalog.Tool) (*catalog.Schema, error) {
 	key := string(t.InputSchema)
-	if s, ok := i.schemas.Load(key); ok {
-		return s.(*catalog.Schema), nil
+	if s, ok := i.schemas.Get(key); ok {
+		return s, nil
 	}
 	s, err := catalog.CompileSchema(t.InputSchema)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.Wire(), err)
 	}
-	i.schemas.Store(key, s)
+	i.schemas.Add(key, s)
 	return s, nil
 }
 
