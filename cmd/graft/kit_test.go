@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/getgraft/graft/internal/store/storetest"
 )
 
 // binary is the program itself, built once for all tests of the package.
@@ -32,11 +34,11 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
+	storetest.Main(m, func() {
+		if path, err := binary(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+	})
 }
 
 // A home is a folder to serve from, and the environment that names it.
@@ -53,7 +55,16 @@ func newHome(t testing.TB) *home {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	return &home{t: t, dir: filepath.Join(t.TempDir(), "data"), listen: l.Addr().String()}
+	h := &home{t: t, dir: filepath.Join(t.TempDir(), "data"), listen: l.Addr().String()}
+	t.Cleanup(h.removeCluster)
+	return h
+}
+
+// removeCluster removes the cluster where it is not in the folder: as root it is not.
+func (h *home) removeCluster() {
+	if at, err := os.ReadFile(filepath.Join(h.dir, "pg.path")); err == nil {
+		_ = os.RemoveAll(strings.TrimSpace(string(at)))
+	}
 }
 
 func (h *home) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
@@ -111,9 +122,9 @@ type serving struct {
 }
 
 // serve starts the gateway and waits for its line.
-func (h *home) serve() *serving {
+func (h *home) serve(env ...string) *serving {
 	h.t.Helper()
-	cmd := h.command(context.WithoutCancel(h.t.Context()), nil, "serve")
+	cmd := h.command(context.WithoutCancel(h.t.Context()), env, "serve")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		h.t.Fatal(err)

@@ -39,10 +39,13 @@ var (
 )
 
 // Main runs a package's tests with a cluster behind them, which the first test that wants a database starts. It is
-// the body of TestMain in every package that uses the database.
-func Main(m *testing.M) {
+// the body of TestMain in every package that uses the database. What else a package has to put away is done after.
+func Main(m *testing.M, after ...func()) {
 	inMain = true
 	code := m.Run()
+	for _, do := range after {
+		do()
+	}
 	stop()
 	os.Exit(code)
 }
