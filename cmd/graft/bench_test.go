@@ -18,6 +18,7 @@ func BenchmarkStart(b *testing.B) {
 			if err := s.end(syscall.SIGTERM); err != nil {
 				b.Fatal(err)
 			}
+			h.removeCluster()
 			if err := os.RemoveAll(filepath.Dir(h.dir)); err != nil {
 				b.Fatal(err)
 			}

@@ -56,7 +56,16 @@ func newHome(t testing.TB) *home {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	return &home{t: t, dir: filepath.Join(t.TempDir(), "data"), listen: l.Addr().String()}
+	h := &home{t: t, dir: filepath.Join(t.TempDir(), "data"), listen: l.Addr().String()}
+	t.Cleanup(h.removeCluster)
+	return h
+}
+
+// removeCluster removes the cluster where it is not in the folder: as root it is not.
+func (h *home) removeCluster() {
+	if at, err := os.ReadFile(filepath.Join(h.dir, "pg.path")); err == nil {
+		_ = os.RemoveAll(strings.TrimSpace(string(at)))
+	}
 }
 
 func (h *home) command(ctx context.Context, env []string, args ...string) *exec.Cmd {

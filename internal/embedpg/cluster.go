@@ -59,6 +59,9 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
+	if h.outside {
+		cfg.Log.InfoContext(ctx, "the data folder is closed to the user that Postgres runs as; the cluster is outside", slog.String("cluster", h.dir))
+	}
 	c, err := startIn(ctx, h, cfg)
 	if err != nil {
 		h.close()

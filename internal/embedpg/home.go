@@ -22,6 +22,7 @@ const (
 type home struct {
 	dir     string
 	sockets string
+	outside bool // made just now, and not in the data folder
 	owner   owner
 	locks   []*os.File
 	cleanup []string // what to remove at close
@@ -80,6 +81,7 @@ func (h *home) settle(dataDir string, throwaway bool) error {
 		if h.dir, err = makeOutside(dataDir, systemHomes+"/"); err != nil {
 			return err
 		}
+		h.outside = true
 	}
 	if h.owner, err = ownerOf(h.dir, who); err != nil {
 		return err

@@ -16,7 +16,8 @@ func TestRootKeepsClusterElsewhereWhenParentIsClosed(t *testing.T) {
 	if err := os.Mkdir(parent, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cfg := embedpg.Config{DataDir: filepath.Join(parent, "data")}
+	var log, later lines
+	cfg := embedpg.Config{DataDir: filepath.Join(parent, "data"), Log: log.logger()}
 	removeHome(t, cfg.DataDir)
 	c := start(t, cfg)
 	uid, root, err := embedpg.Runner()
@@ -39,8 +40,12 @@ func TestRootKeepsClusterElsewhereWhenParentIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	removeHome(t, moved)
-	c = start(t, embedpg.Config{DataDir: moved})
+	c = start(t, embedpg.Config{DataDir: moved, Log: later.logger()})
 	run(t, c.URL(""), "SELECT FROM kept")
+	if told, again := strings.Contains(log.String(), "level=INFO") && strings.Contains(log.String(), "cluster="+home),
+		strings.Contains(later.String(), "level=INFO"); told != root || again {
+		t.Errorf("the log says where the cluster is: %v, and again later: %v; want it once, as root\n%s%s", told, again, &log, &later)
+	}
 
 	// A new folder of the old name does not get the old data.
 	c = start(t, cfg)

@@ -72,7 +72,8 @@ func (tx *Tx) AgentByName(ctx context.Context, name string) (Agent, error) {
 var agentName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,63}$`)
 
 // CreateAgent makes an agent for user with its static token, which is returned once and kept as a hash. A name
-// that a live agent has, without case, is reason.NameTaken; a user who is no live member is reason.NotFound.
+// that a live agent has, without case, is reason.NameTaken; a user who is no live member is reason.NotFound, and one
+// whose role only reads is reason.Forbidden.
 func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent, string, error) {
 	if !tx.caller.MayMakeAgents() || !tx.caller.MayChange(user) {
 		return Agent{}, "", reason.Refuse(reason.Forbidden, "Your role cannot make agents. Ask an admin of the organisation.")
@@ -84,16 +85,14 @@ func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent,
 	id := NewID[AgentKind](tx.now)
 	n, err := exec(ctx, tx.tx, `
 		INSERT INTO agent (id, user_id, name, advanced_tools, created_at)
-		SELECT @id, user_id, @name, true, @now FROM member WHERE user_id = @user AND removed_at IS NULL`,
+		SELECT @id, user_id, @name, true, @now FROM member WHERE user_id = @user AND removed_at IS NULL AND role <> 'auditor'
+		ON CONFLICT (org_id, lower(name)) WHERE revoked_at IS NULL DO NOTHING`,
 		pgx.StrictNamedArgs{"id": id, "user": user, "name": name, "now": tx.now})
-	if taken(err, "agent_name_key") {
-		return Agent{}, "", reason.Refuse(reason.NameTaken, "A live agent is called %q already. Choose another name.", name).Field("name")
+	if err == nil && n == 0 {
+		err = tx.whyNoAgent(ctx, name, user)
 	}
 	if err != nil {
 		return Agent{}, "", err
-	}
-	if n == 0 {
-		return Agent{}, "", reason.NotFound
 	}
 	token, err := tx.RenewAgentToken(ctx, id)
 	if err != nil {
@@ -101,6 +100,31 @@ func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent,
 	}
 	a, err := tx.Agent(ctx, id)
 	return a, token, err
+}
+
+// whyNoAgent is why CreateAgent made none.
+func (tx *Tx) whyNoAgent(ctx context.Context, name string, user UserID) error {
+	maker, err := one[struct {
+		Email string
+		Role  Role
+	}](ctx, tx.tx, `
+		SELECT u.email, m.role FROM member m JOIN user_account u ON u.id = m.user_id
+		WHERE m.user_id = @user AND m.removed_at IS NULL`, pgx.StrictNamedArgs{"user": user})
+	if err != nil {
+		return err
+	}
+	if maker.Role == RoleAuditor {
+		return reason.Refuse(reason.Forbidden, "%s is an auditor, who reads only.", maker.Email)
+	}
+	live, err := value[string](ctx, tx.tx, `SELECT name FROM agent WHERE lower(name) = lower(@name) AND revoked_at IS NULL`,
+		pgx.StrictNamedArgs{"name": name})
+	if IsAbsent(err) { // revoked since
+		live, err = name, nil
+	}
+	if err != nil {
+		return err
+	}
+	return reason.Refuse(reason.NameTaken, "A live agent is called %q already. Choose another name.", live).Field("name")
 }
 
 // RenewAgentToken ends the agent's static token, if it has one, and makes a new one. It is returned once.

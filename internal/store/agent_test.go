@@ -32,6 +32,42 @@ func resolves(t *testing.T, db *store.DB, token string) bool {
 	return err == nil
 }
 
+// TestAgentsAreMadeForWhoMayMakeThem: the CLI and admins name whom an agent is for, and an auditor only reads.
+func TestAgentsAreMadeForWhoMayMakeThem(t *testing.T) {
+	t.Parallel()
+	db, owner := storetest.New(t)
+	cli := store.Caller{Org: owner.Org, Role: store.RoleOwner, Via: store.ViaCLI}
+	auditor := storetest.Member(t, db, owner, store.RoleAuditor)
+	emails := map[store.UserID]string{}
+	for _, m := range must(t, db, owner, func(tx *store.Tx) ([]store.Member, error) { return tx.Members(t.Context()) }) {
+		emails[m.UserID] = m.Email
+	}
+	for _, c := range []store.Caller{cli, owner} {
+		_, err := in(t, db, c, func(tx *store.Tx) (string, error) {
+			_, token, err := tx.CreateAgent(t.Context(), "hermes", auditor.User)
+			return token, err
+		})
+		if want := emails[auditor.User] + " is an auditor, who reads only."; outcome(err) != "forbidden" || reason.Of(err).Message != want {
+			t.Errorf("CreateAgent() for an auditor by %s = %v, want %q", c.Via, err, want)
+		}
+	}
+	if list := must(t, db, owner, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) }); len(list) != 0 {
+		t.Errorf("Agents() = %v, want none", list)
+	}
+}
+
+func TestATakenNameIsToldAsTheLiveAgentSpellsIt(t *testing.T) {
+	t.Parallel()
+	db, c := storetest.New(t)
+	if _, err := createAgent(t, db, c, "Hermes"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := createAgent(t, db, c, "hERMES")
+	if want := `A live agent is called "Hermes" already. Choose another name.`; outcome(err) != "name_taken" || reason.Of(err).Message != want {
+		t.Errorf("CreateAgent() of a taken name = %v, want %q", err, want)
+	}
+}
+
 func TestANewAgent(t *testing.T) {
 	t.Parallel()
 	clock := newClock()

@@ -25,7 +25,7 @@ func newCompany(t *testing.T) company {
 	co := company{
 		db: db, owner: owner,
 		admin: storetest.Member(t, db, owner, store.RoleAdmin), maker: storetest.Member(t, db, owner, store.RoleMember),
-		other: storetest.Member(t, db, owner, store.RoleMember), auditor: storetest.Member(t, db, owner, store.RoleAuditor),
+		other: storetest.Member(t, db, owner, store.RoleMember), auditor: storetest.Member(t, db, owner, store.RoleMember),
 		cli: store.Caller{Org: owner.Org, Role: store.RoleOwner, Via: store.ViaCLI}, job: store.Caller{Org: owner.Org, Via: store.ViaJob},
 	}
 	co.agent, _ = storetest.Agent(t, db, co.maker, "Worker")
@@ -35,6 +35,11 @@ func newCompany(t *testing.T) company {
 		a, _, err := tx.CreateAgent(t.Context(), "Of the auditor", co.auditor.User)
 		return a, err
 	})
+	// Auditors make no agents, but a member who has some may become one.
+	if _, err := connect(t, storetest.Superuser(t, storetest.URL(t))).Exec(t.Context(), `UPDATE member SET role = 'auditor' WHERE user_id = $1`, co.auditor.User); err != nil {
+		t.Fatal(err)
+	}
+	co.auditor.Role = store.RoleAuditor
 	co.self, co.sibling, co.stranger = bearer(co.maker, co.agent), bearer(co.maker, siblings), bearer(co.other, strangers)
 	co.auditorAgent = bearer(co.auditor, auditors)
 	return co

@@ -23,12 +23,6 @@ func code(err error) string {
 	return ""
 }
 
-// taken reports whether err is the unique constraint of that name refusing a row.
-func taken(err error, constraint string) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
-}
-
 // absent makes reason.NotFound of an err that says so in Postgres's words: no row; a reference to a row that is
 // missing or foreign (23503, foreign_key_violation); or a text that no row holds, since Postgres stores neither NUL nor
 // broken UTF-8 (22021, character_not_in_repertoire).

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,7 +103,7 @@ func (s *System) OrganisationByName(ctx context.Context, name string) (o Organis
 		list, err := all[Organisation](ctx, tx, `
 			SELECT id, name, created_at FROM organisation
 			WHERE @name = '' OR lower(name) = lower(@name)
-			LIMIT 2`, pgx.StrictNamedArgs{"name": name})
+			ORDER BY lower(name) LIMIT @some`, pgx.StrictNamedArgs{"name": name, "some": namedAtMost + 1})
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func (s *System) OrganisationByName(ctx context.Context, name string) (o Organis
 			o = list[0]
 			return nil
 		case len(list) > 1:
-			return reason.Refuse(reason.InputInvalid, "There are several organisations. Name one.").Field("org")
+			return several(list)
 		case name == "":
 			return reason.Refuse(reason.NotFoundWord, "There is no organisation yet.").Field("org")
 		}
@@ -120,30 +121,64 @@ func (s *System) OrganisationByName(ctx context.Context, name string) (o Organis
 	return o, err
 }
 
-// Enrol makes what is missing of an organisation called org, an account for email and its membership. The first
-// member of an organisation is its owner whatever role says; an existing membership keeps its role.
-func (s *System) Enrol(ctx context.Context, org, email string, role Role) (Organisation, UserID, error) {
+// namedAtMost is how many organisations a refusal names.
+const namedAtMost = 10
+
+func several(list []Organisation) error {
+	names := make([]string, 0, namedAtMost)
+	for _, o := range list[:min(len(list), namedAtMost)] {
+		names = append(names, o.Name)
+	}
+	more := ""
+	if len(list) > namedAtMost {
+		more = " and more"
+	}
+	return reason.Refuse(reason.InputInvalid, "There are several organisations: %s%s. Say which with --org.", strings.Join(names, ", "), more).Field("org")
+}
+
+// An Enrolment is a membership, and the organisation it is in.
+type Enrolment struct {
+	Organisation
+	Founded bool // whether the organisation was made for it
+	Role    Role
+}
+
+// Enrol makes what is missing of an organisation called org, an account for email and its membership. Role "" is
+// whatever the membership has, and member for a new one. The first member of an organisation is its owner whatever
+// role says. Another role than an existing membership has is reason.NameTaken: roles are not changed here. Somebody
+// who was removed is reason.Forbidden.
+func (s *System) Enrol(ctx context.Context, org, email string, role Role) (e Enrolment, user UserID, err error) {
 	if err := CheckName("org", org, 80); err != nil {
-		return Organisation{}, UserID{}, err
+		return Enrolment{}, UserID{}, err
 	}
 	if err := CheckEmail(FoldEmail(email)); err != nil {
-		return Organisation{}, UserID{}, err
+		return Enrolment{}, UserID{}, err
 	}
-	if _, err := ParseRole(string(role)); err != nil {
-		return Organisation{}, UserID{}, err
+	if role != "" {
+		if _, err := ParseRole(string(role)); err != nil {
+			return Enrolment{}, UserID{}, err
+		}
 	}
-	var o Organisation
-	var user UserID
-	err := s.run(ctx, func(tx pgx.Tx) (err error) {
-		if o, err = s.organisation(ctx, tx, org); err != nil {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		if e.Organisation, e.Founded, err = s.organisation(ctx, tx, org); err != nil {
 			return err
 		}
 		if user, err = s.account(ctx, tx, email, ""); err != nil {
 			return err
 		}
-		return s.join(ctx, tx, o.ID, user, role)
+		made, m, err := s.join(ctx, tx, e.ID, user, role)
+		e.Role = m.Role
+		switch {
+		case err != nil:
+			return err
+		case m.Removed:
+			return reason.Refuse(reason.Forbidden, "%s was removed from %s.", FoldEmail(email), e.Name).Field("email")
+		case !made && role != "" && role != m.Role:
+			return reason.Refuse(reason.NameTaken, "%s is a member already, as %s. Roles are not changed here.", FoldEmail(email), m.Role).Field("role")
+		}
+		return nil
 	})
-	return o, user, err
+	return e, user, err
 }
 
 // DeleteOrganisation deletes an organisation with everything that is its own, its key among it: what was sealed under
@@ -162,17 +197,18 @@ func (s *System) DeleteOrganisation(ctx context.Context, id OrgID) error {
 }
 
 // organisation finds or makes one by name, and holds its row so that two first members do not both become owner.
-func (s *System) organisation(ctx context.Context, tx pgx.Tx, name string) (Organisation, error) {
+func (s *System) organisation(ctx context.Context, tx pgx.Tx, name string) (o Organisation, made bool, err error) {
 	now := s.db.Now()
-	_, err := exec(ctx, tx, `
+	n, err := exec(ctx, tx, `
 		INSERT INTO organisation (id, name, created_at) VALUES (@id, @name, @now)
 		ON CONFLICT (lower(name)) DO NOTHING`,
 		pgx.StrictNamedArgs{"id": NewID[OrgKind](now), "name": name, "now": now})
 	if err != nil {
-		return Organisation{}, err
+		return Organisation{}, false, err
 	}
-	return one[Organisation](ctx, tx, `SELECT id, name, created_at FROM organisation WHERE lower(name) = lower(@name) FOR UPDATE`,
+	o, err = one[Organisation](ctx, tx, `SELECT id, name, created_at FROM organisation WHERE lower(name) = lower(@name) FOR UPDATE`,
 		pgx.StrictNamedArgs{"name": name})
+	return o, n > 0, err
 }
 
 func (s *System) account(ctx context.Context, tx pgx.Tx, email, name string) (UserID, error) {
@@ -187,13 +223,25 @@ func (s *System) account(ctx context.Context, tx pgx.Tx, email, name string) (Us
 	return value[UserID](ctx, tx, `SELECT id FROM user_account WHERE email = @email`, pgx.StrictNamedArgs{"email": email})
 }
 
-func (s *System) join(ctx context.Context, tx pgx.Tx, org OrgID, user UserID, role Role) error {
-	_, err := exec(ctx, tx, `
+// A place is the part of a membership that Enrol looks at.
+type place struct {
+	Role    Role
+	Removed bool
+}
+
+// join makes the membership where it is missing, and returns it as it is then.
+func (s *System) join(ctx context.Context, tx pgx.Tx, org OrgID, user UserID, role Role) (made bool, m place, err error) {
+	n, err := exec(ctx, tx, `
 		INSERT INTO member (org_id, user_id, role, created_at)
-		SELECT @org, @user, CASE WHEN EXISTS (SELECT FROM member WHERE org_id = @org) THEN @role ELSE 'owner' END, @now
+		SELECT @org, @user, CASE WHEN EXISTS (SELECT FROM member WHERE org_id = @org) THEN coalesce(nullif(@role, ''), 'member') ELSE 'owner' END, @now
 		ON CONFLICT (org_id, user_id) DO NOTHING`,
 		pgx.StrictNamedArgs{"org": org, "user": user, "role": string(role), "now": s.db.Now()})
-	return err
+	if err != nil {
+		return false, place{}, err
+	}
+	m, err = one[place](ctx, tx, `SELECT role, removed_at IS NOT NULL AS removed FROM member WHERE org_id = @org AND user_id = @user`,
+		pgx.StrictNamedArgs{"org": org, "user": user})
+	return n > 0, m, err
 }
 
 // The kinds of one-time link.
@@ -314,7 +362,7 @@ func (s *System) found(ctx context.Context, tx pgx.Tx, in Setup) (UserID, error)
 	if err := CheckEmail(FoldEmail(in.Email)); err != nil {
 		return UserID{}, err
 	}
-	o, err := s.organisation(ctx, tx, in.Org)
+	o, _, err := s.organisation(ctx, tx, in.Org)
 	if err != nil {
 		return UserID{}, err
 	}
@@ -322,7 +370,8 @@ func (s *System) found(ctx context.Context, tx pgx.Tx, in Setup) (UserID, error)
 	if err != nil {
 		return UserID{}, err
 	}
-	return user, s.join(ctx, tx, o.ID, user, RoleOwner)
+	_, _, err = s.join(ctx, tx, o.ID, user, RoleOwner)
+	return user, err
 }
 
 // SetPassword replaces a user's password hash by one made with newer parameters, where it is still old. One that was

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func enrol(t *testing.T, db *store.DB, org, email string, role store.Role) (stor
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o, user
+	return o.Organisation, user
 }
 
 func memberships(t *testing.T, db *store.DB, user store.UserID) []store.Membership {
@@ -52,7 +53,7 @@ func TestEnrolMakesWhatIsMissing(t *testing.T) {
 	if again != ana {
 		t.Errorf("Enrol() of a known address = %v, want %v", again, ana)
 	}
-	if o, user := enrol(t, db, "acme", "ANA@example.com", store.RoleAuditor); o.ID != acme.ID || o.Name != "Acme" || user != ana {
+	if o, user := enrol(t, db, "acme", "ANA@example.com", store.RoleOwner); o.ID != acme.ID || o.Name != "Acme" || user != ana {
 		t.Errorf("Enrol() again = %v, %v, want %v, %v", o, user, acme, ana)
 	}
 	var got []string
@@ -94,7 +95,6 @@ func TestEnrolRefusesWhatCannotBe(t *testing.T) {
 		{"Acme\n", "ana@example.com", store.RoleMember, "org"},
 		{"Acme", "ana", store.RoleMember, "email"},
 		{"Acme", "ana@example.com", "king", "role"},
-		{"Acme", "ana@example.com", "", "role"},
 	} {
 		_, _, err := db.System().Enrol(t.Context(), tt.org, tt.email, tt.role)
 		if outcome(err) != "input_invalid" || reason.Of(err).Details["field"] != tt.field {
@@ -103,6 +103,46 @@ func TestEnrolRefusesWhatCannotBe(t *testing.T) {
 	}
 	if found, err := db.System().AnyUser(t.Context()); err != nil || found {
 		t.Errorf("AnyUser() = %v, %v, want none made", found, err)
+	}
+}
+
+// TestEnrolChangesNoRole: what a membership is stays, and whoever asks for another is told.
+func TestEnrolChangesNoRole(t *testing.T) {
+	t.Parallel()
+	db, _ := private(t)
+	system := db.System()
+	for _, tt := range []struct {
+		email string
+		role  store.Role
+		want  store.Enrolment
+		fails string
+	}{
+		{"ana@example.com", store.RoleMember, store.Enrolment{Founded: true, Role: store.RoleOwner}, ""},
+		{"ana@example.com", "", store.Enrolment{Role: store.RoleOwner}, ""},
+		{"ana@example.com", store.RoleOwner, store.Enrolment{Role: store.RoleOwner}, ""},
+		{"ana@example.com", store.RoleMember, store.Enrolment{}, "ana@example.com is a member already, as owner. Roles are not changed here."},
+		{"bo@example.com", "", store.Enrolment{Role: store.RoleMember}, ""},
+		{"Bo@example.com", store.RoleAuditor, store.Enrolment{}, "bo@example.com is a member already, as member. Roles are not changed here."},
+		{"cy@example.com", store.RoleAuditor, store.Enrolment{Role: store.RoleAuditor}, ""},
+	} {
+		got, user, err := system.Enrol(t.Context(), "Acme", tt.email, tt.role)
+		if tt.fails != "" {
+			if outcome(err) != "name_taken" || reason.Of(err).Message != tt.fails {
+				t.Errorf("Enrol(%s, %q) = %v, want %q", tt.email, tt.role, err, tt.fails)
+			}
+			continue
+		}
+		if err != nil || got.Founded != tt.want.Founded || got.Role != tt.want.Role {
+			t.Errorf("Enrol(%s, %q) = %+v, %v, want %+v", tt.email, tt.role, got, err, tt.want)
+		}
+		if list := memberships(t, db, user); len(list) != 1 || list[0].Role != tt.want.Role {
+			t.Errorf("Memberships(%s) = %v, want one as %s", tt.email, list, tt.want.Role)
+		}
+	}
+	run(t, connect(t, storetest.Superuser(t, dsnOf(db))), `UPDATE member SET removed_at = now() WHERE role = 'auditor'`)
+	_, _, err := system.Enrol(t.Context(), "Acme", "cy@example.com", "")
+	if want := "cy@example.com was removed from Acme."; outcome(err) != "forbidden" || reason.Of(err).Message != want {
+		t.Errorf("Enrol() of somebody who was removed = %v, want %q", err, want)
 	}
 }
 
@@ -250,8 +290,16 @@ func TestOrganisationByName(t *testing.T) {
 	if id, got := find("beta"); id != beta.ID || got != "yes" {
 		t.Errorf(`OrganisationByName("beta") = %v, %s, want %v`, id, got, beta.ID)
 	}
-	if _, got := find(""); got != "input_invalid" {
-		t.Errorf("OrganisationByName() of two = %s, want input_invalid", got)
+	_, err := db.System().OrganisationByName(t.Context(), "")
+	if want := "There are several organisations: Acme, Beta. Say which with --org."; outcome(err) != "input_invalid" || reason.Of(err).Message != want {
+		t.Errorf("OrganisationByName() of two = %v, want %q", err, want)
+	}
+	for n := range 9 {
+		_, _ = enrol(t, db, fmt.Sprintf("Org %d", n), "ana@example.com", store.RoleOwner)
+	}
+	_, err = db.System().OrganisationByName(t.Context(), "")
+	if want := "Acme, Beta, Org 0, Org 1, Org 2, Org 3, Org 4, Org 5, Org 6, Org 7 and more."; !strings.Contains(reason.Of(err).Message, want) {
+		t.Errorf("OrganisationByName() of eleven = %v, want the first ten named: %s", err, want)
 	}
 	for _, name := range []string{"Gamma", "Acme%", "a\x00", "\xff"} {
 		if _, got := find(name); got != "not_found" {
