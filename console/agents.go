@@ -140,6 +140,9 @@ func (h *Handler) AgentCreate(w http.ResponseWriter, r *http.Request) error {
 	})
 	if ref := reason.Of(err); err != nil && ref.Details["field"] == "name" {
 		shell := v.frame(atAgents)
+		if ref.Word == reason.NameTaken {
+			ref = reason.Refuse(ref.Word, "%s If you just made it, open it and make a new token.", ref.Message).Field("name")
+		}
 		return h.draw(w, r, ref.Status(), web.AgentNew{Shell: shell, Name: web.Field{Value: name, Error: ref.Message}}.Page())
 	}
 	if err != nil {

@@ -40,9 +40,13 @@ func (h *Handler) drawFailure(w http.ResponseWriter, r *http.Request, ref *reaso
 	case reason.NotFoundWord:
 		return h.draw(w, r, ref.Status(), web.NotFound{Shell: h.failShell(r.Context(), ref), Focus: h.focus()}.Page())
 	}
+	message := ref.Message
+	if wait := w.Header().Get("Retry-After"); ref.Word == reason.RateLimited && wait != "" {
+		message = "Try again in " + wait + " seconds." // a browser shows no header
+	}
 	return h.draw(w, r, ref.Status(), web.Failure{
 		Shell: h.failShell(r.Context(), ref), Focus: h.focus(),
-		Status: ref.Status(), Title: failTitle(ref.Word), Message: ref.Message, RequestID: id,
+		Status: ref.Status(), Title: failTitle(ref.Word), Message: message, RequestID: id,
 	}.Page())
 }
 
@@ -67,7 +71,7 @@ func failTitle(w reason.Word) string {
 	case reason.Forbidden:
 		return "Your role does not allow it"
 	case reason.RateLimited:
-		return "Too many at once"
+		return "Too many attempts"
 	case reason.Unavailable:
 		return "Graft cannot answer just now"
 	case reason.TooLarge:

@@ -63,7 +63,7 @@ func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
 	if len(orgs) == 0 {
 		return h.drawSignIn(w, r, reason.SignInFailed.Status(), web.SignIn{
 			Email: email, Next: next,
-			Error: "That email and password do not belong together. Try again, or ask an owner for a new link.",
+			Error: "That email and password do not belong together. Try again, or ask whoever runs Graft for a new link.",
 		})
 	}
 	if err := h.begin(ctx, w, user, orgs[0].Org, ""); err != nil {

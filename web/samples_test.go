@@ -108,7 +108,7 @@ func pages() []sample {
 		{"agent-revoke", web.AgentRevoke{Shell: shell("agents", ""), Agent: agents()[1], HasToken: true, Sessions: 2}.Page()},
 		{"agent-token", web.AgentToken{Shell: shell("agents", ""), Agent: agents()[1]}.Page()},
 		{"signin", web.SignIn{Focus: focus(), OrgName: "Northfield", Next: "/agents"}.Page()},
-		{"signin-error", web.SignIn{Focus: focus(), Email: "rowan@northfield.example", Error: "That email and password do not belong together. Try again, or ask an owner for a new link."}.Page()},
+		{"signin-error", web.SignIn{Focus: focus(), Email: "rowan@northfield.example", Error: "That email and password do not belong together. Try again, or ask whoever runs Graft for a new link."}.Page()},
 		{"setup-welcome", web.Setup{Focus: focus(), Action: "/setup/abc", Welcome: true}.Page()},
 		{"setup-welcome-error", web.Setup{
 			Focus: focus(), Action: "/setup/abc", Welcome: true, Error: "Nothing was made yet. Two answers need another look.",

@@ -97,7 +97,7 @@ func (v SignIn) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<button class=\"btn primary full\">Sign in</button><p class=\"help\">Lost access? An owner can send you a new link.</p></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<button class=\"btn primary full\">Sign in</button><p class=\"help\">Lost access? Whoever runs Graft makes a new link with <code>graft user add</code>.</p></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -304,7 +304,7 @@ func (v LinkDead) Page() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<div><h1>This link has ended</h1><p>It works once and for a limited time. It was used, or its time is over.</p></div><div class=\"stack\"><p>If you have set a password, sign in with it.</p><a class=\"btn primary full\" href=\"/signin\">Sign in</a></div><div class=\"stack tight\"><p class=\"t2 soft\">If not, ask an owner for a new link. Whoever runs Graft can print one on the host:</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<div><h1>This link has ended</h1><p>It works once and for a limited time. It was used, or its time is over.</p></div><div class=\"stack\"><p>If you have set a password, sign in with it.</p><a class=\"btn primary full\" href=\"/signin\">Sign in</a></div><div class=\"stack tight\"><p class=\"t2 soft\">If not, whoever runs Graft makes a new one on its host:</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -82,7 +82,7 @@ var Table = []Entry{
 	{NameTaken, http.StatusConflict, "A live one of that name exists, without regard to case.", "Choose another name."},
 	{Forbidden, http.StatusForbidden, "Your role does not allow it.", "Ask an admin or an owner of the organisation."},
 	{SignInFailed, http.StatusUnauthorized, "Email and password do not fit together.", "Try again, or use a new one-time link."},
-	{LinkNotValid, http.StatusGone, "The one-time link was used, has expired, or never existed.", "Ask an owner for a new one, or run `graft user add`."},
+	{LinkNotValid, http.StatusGone, "The one-time link was used, has expired, or never existed.", "Whoever runs Graft makes a new one with `graft user add`."},
 	{ToolNotFound, http.StatusNotFound, "No tool of that vendor and name.", "Search with `find_tool`."},
 	{ToolFailed, http.StatusBadGateway, "The tool ran and failed.", "The error sentence is the tool's own."},
 	{ResultNotFound, http.StatusNotFound, "No stored result under that reference; they are kept for 24 hours.", "Call the tool again."},
