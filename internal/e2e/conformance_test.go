@@ -29,16 +29,19 @@ func TestConformance(t *testing.T) {
 		expected string // in conformance/
 		tool     string // npm package
 		args     []string
+		replicas int
 	}{
-		{"0.1.16.yml", "conformance-0.1", []string{"--suite", "all"}},
-		{"2025-11-25.yml", "conformance-0.2", []string{"--requirements", "2025-11-25"}},
-		{"2026-07-28.yml", "conformance-0.2", []string{"--requirements", "2026-07-28"}},
+		{"0.1.16.yml", "conformance-0.1", []string{"--suite", "all"}, 2},
+		// One: server-session-lifecycle wants an ended session gone with the answer to DELETE, and another replica hears of
+		// it a moment later.
+		{"2025-11-25.yml", "conformance-0.2", []string{"--requirements", "2025-11-25"}, 1},
+		{"2026-07-28.yml", "conformance-0.2", []string{"--requirements", "2026-07-28"}, 2},
 	} {
 		t.Run(strings.TrimSuffix(suite.expected, ".yml"), func(t *testing.T) {
 			t.Parallel()
 			results := t.TempDir()
 			tool := e2e.NewProgram(t, e2e.Module(t, suite.tool+"/dist/index.js"))
-			args := append([]string{"server", "--url", fixtureURL(t), "--output-dir", results}, suite.args...)
+			args := append([]string{"server", "--url", fixtureURL(t, suite.replicas), "--output-dir", results}, suite.args...)
 			stdout, stderr, _ := tool.RunWithin(5*time.Minute, args...) // it exits 1 for any failure; which ones, its results say
 			checks, scenarios := readChecks(t, results)
 			if announced := announcement.FindStringSubmatch(stdout); announced == nil || announced[1] != strconv.Itoa(scenarios) {
@@ -54,7 +57,7 @@ var announcement = regexp.MustCompile(`(?m)^Running .*\((\d+) scenarios\)`)
 
 // fixtureURL starts a gateway with the fixture behind a proxy that adds the bearer: the suites cannot send one. The
 // proxy is the gateway's origin, and Host stays the client's, so that the gateway judges Host and Origin itself.
-func fixtureURL(t *testing.T) string {
+func fixtureURL(t *testing.T, replicas int) string {
 	t.Helper()
 	var gateway *url.URL
 	var token string
@@ -70,7 +73,7 @@ func fixtureURL(t *testing.T) string {
 	t.Cleanup(proxy.Close)
 	_, port, _ := strings.Cut(proxy.Listener.Addr().String(), ":")
 	origin := "http://localhost:" + port
-	_, kit, token := startFixture(t, servertest.Options{Origin: origin})
+	_, kit, token := startFixture(t, servertest.Options{Origin: origin, Replicas: replicas})
 	gateway, err := url.Parse(kit.URL)
 	if err != nil {
 		t.Fatal(err)
