@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/getgraft/graft/internal/embedpg"
-	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/migrations"
@@ -114,7 +113,7 @@ func masterKeys(c server.Database) (*vault.MasterKeys, error) {
 	}
 	keys, err := vault.ParseMasterKeys(text)
 	if err != nil {
-		return nil, errConfig{fmt.Errorf("master key: %w", err)}
+		return nil, fmt.Errorf("master key: %w", err)
 	}
 	return keys, nil
 }
@@ -155,21 +154,12 @@ func (p *program) quiet() *slog.Logger {
 
 // with opens the database for one command.
 func (p *program) with(ctx context.Context, c server.Database, act func(*database) error) error {
-	if err := c.Check(); err != nil {
-		return errConfig{err}
+	if err := check(c, c.Check()); err != nil {
+		return err
 	}
 	d, err := joinDatabase(ctx, c, p.quiet())
 	if err != nil {
 		return err
 	}
 	return errors.Join(act(d), d.Close(context.WithoutCancel(ctx)))
-}
-
-// words are what a person at a terminal is told: a refusal without its word, anything else as it is.
-func words(err error) string {
-	var r *reason.Refusal
-	if errors.As(err, &r) && r.Word != reason.Unavailable {
-		return r.Message
-	}
-	return err.Error()
 }

@@ -90,7 +90,7 @@ func (p *program) report(list []finding, asJSON bool) error {
 }
 
 func (c *doctorCmd) settings(context.Context) finding {
-	if err := c.Check(); err != nil {
+	if err := check(c.Database, c.Check()); err != nil {
 		return bad("Mend the variables named.", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return good("every variable can be read")

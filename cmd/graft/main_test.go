@@ -44,7 +44,7 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if got := h.run("agent", "list"); got.code != 1 || !strings.Contains(got.errout, "no organisation yet") {
 		t.Errorf("agent list on an empty database = %+v", got)
 	}
-	one, two := h.ok("user", "add", "--email", "Ana@Example.com"), h.ok("user", "add", "--email", "ana@example.com", "--role", "auditor")
+	one, two := h.ok("user", "add", "--email", "Ana@Example.com"), h.ok("user", "add", "--email", "ana@example.com", "--role", "owner")
 	if !link.MatchString(strings.TrimSpace(one)) || one == two || get(t, strings.TrimSpace(one)) != http.StatusOK {
 		t.Errorf("user add printed %q and %q, want a fresh link each time, alone on stdout", one, two)
 	}
@@ -98,7 +98,7 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if got := h.ok("agent", "list"); !strings.Contains(got, "hermes") || !strings.Contains(got, "revoked") {
 		t.Errorf("agent list without serve:\n%s", got)
 	}
-	if got := h.run("health"); got.code != 1 || !strings.Contains(got.errout, "nothing answers") {
+	if got := h.run("health"); got.code != 1 || !strings.Contains(got.errout, "Nothing answers") {
 		t.Errorf("health without serve = %+v", got)
 	}
 
@@ -120,27 +120,49 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 func TestWrongSettingsAreAllNamedWithExit2(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	o := h.run("GRAFT_LISTEN=nowhere", "GRAFT_RATE_MCP=lots", "GRAFT_ORIGIN=http://graft.example", "GRAFT_LOG=xml", "serve")
-	if o.code != 2 || o.out != "" {
-		t.Errorf("exit %d, stdout %q; want 2 and nothing", o.code, o.out)
+	o := h.run("GRAFT_LISTEN=nowhere", "GRAFT_RATE_MCP=lots", "GRAFT_LOG=xml", "GRAFT_DATABASE_CONNS=many", "GRAFT_MASTER_KEY=abc",
+		"GRAFT_MASTER_KEY_FILE=/nope", "GRAFT_DATABASE_URL=nonsense", "GRAFT_PG_BIN=/nope", "serve")
+	if o.code != 2 || o.out != "" || !strings.HasPrefix(o.errout, "graft: 9 settings are wrong:\n") {
+		t.Errorf("exit %d, stdout %q, stderr\n%s\nwant 2, nothing, and nine settings", o.code, o.out, o.errout)
 	}
-	for _, name := range []string{"GRAFT_LISTEN", "GRAFT_RATE_MCP", "GRAFT_ORIGIN", "GRAFT_LOG"} {
-		if !strings.Contains(o.errout, name) {
-			t.Errorf("%s is not named in:\n%s", name, o.errout)
+	for _, name := range []string{
+		"GRAFT_LISTEN must", "GRAFT_RATE_MCP must", "GRAFT_LOG must", "GRAFT_DATABASE_CONNS must", "GRAFT_MASTER_KEY is no key", "GRAFT_MASTER_KEY and",
+		"GRAFT_MASTER_KEY_FILE names no file", "GRAFT_DATABASE_URL cannot", "GRAFT_PG_BIN must",
+	} {
+		if !strings.Contains(o.errout, "\n  "+name) {
+			t.Errorf("no line says %s:\n%s", name, o.errout)
 		}
 	}
-	if o := h.run("serve", "--no-such-flag"); o.code != 2 || !strings.Contains(o.errout, "--no-such-flag") {
-		t.Errorf("an unknown flag = exit %d %s", o.code, o.errout)
+	if o := h.run("GRAFT_ORIGIN=http://graft.example", "serve"); o.code != 2 || !strings.Contains(o.errout, "GRAFT_ORIGIN must be https") {
+		t.Errorf("a wrong origin = exit %d %s", o.code, o.errout)
 	}
 	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "agent", "list"); o.code != 2 || !strings.Contains(o.errout, "GRAFT_MASTER_KEY") {
 		t.Errorf("a database without a master key = exit %d %s", o.code, o.errout)
 	}
-	key := strings.TrimSpace(h.ok("key", "new"))
-	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "GRAFT_MASTER_KEY="+key, "agent", "list"); o.code != 1 || !strings.Contains(o.errout, "reach database") {
-		t.Errorf("a database that is not there = exit %d %s", o.code, o.errout)
-	}
 	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "GRAFT_MASTER_KEY=short", "doctor"); o.code != 1 || strings.Contains(o.out, "short") {
 		t.Errorf("doctor with a bad key = exit %d %s", o.code, o.out)
+	}
+}
+
+func TestWhatIsTypedWrongEndsWith2(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", "--no-such-flag"}, "graft: Unknown flag --no-such-flag.\nRun \"graft serve --help\" for what there is.\n"},
+		{[]string{"nonsense"}, "graft: Unexpected argument nonsense.\nRun \"graft --help\" for what there is.\n"},
+	} {
+		if got := h.run(tt.args...); got != (outcome{2, "", tt.want}) {
+			t.Errorf("%v = %+v, want exit 2 and %q", tt.args, got, tt.want)
+		}
+	}
+	if got := h.run(); got.code != 2 || got.out != "" || !strings.Contains(got.errout, "Usage: graft") || !strings.Contains(got.errout, "agent revoke") {
+		t.Errorf("graft alone = %+v, want exit 2 and the help", got)
+	}
+	if _, err := os.Stat(h.dir); !os.IsNotExist(err) {
+		t.Errorf("the data folder after that: %v, want none", err)
 	}
 }
 

@@ -15,8 +15,8 @@ type serveCmd struct{ server.Config }
 
 // Run serves until it is told to stop, and stops the private Postgres last.
 func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
-	if err := c.Check(); err != nil {
-		return errConfig{err}
+	if err := check(c.Database, c.Check()); err != nil {
+		return err
 	}
 	log := p.logger(c.Log)
 	db, err := openDatabase(ctx, c.Database, log)
