@@ -143,7 +143,7 @@ func (c *doctorCmd) binaries(context.Context) finding {
 
 // databaseChecks are the checks that need the database. Without one they all say so.
 func (c *doctorCmd) databaseChecks(ctx context.Context, p *program) []finding {
-	db, err := joinDatabase(ctx, c.Database, p.quiet())
+	db, err := joinDatabase(ctx, c.Database, p.quiet(), opening{})
 	if err != nil {
 		f := bad("Start it, or mend GRAFT_DATABASE_URL.", "%v", err)
 		f.Check = "database"

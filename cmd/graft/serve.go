@@ -19,7 +19,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	log := p.logger(c.Log)
-	db, err := openDatabase(ctx, c.Database, log)
+	db, err := openDatabase(ctx, c.Database, log, opening{founds: true, migrates: true})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (c *userAddCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return p.with(ctx, c.Database, func(db *database) error {
+	return p.with(ctx, c.Database, opening{founds: true, migrates: true}, func(db *database) error {
 		org, err := orgToJoin(ctx, db, c.Org, c.Email)
 		if err != nil {
 			return err
