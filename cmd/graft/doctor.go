@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/getgraft/graft/internal/embedpg"
-	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/migrations"
 	"github.com/getgraft/graft/server"
 )
@@ -208,34 +206,24 @@ func tenancy(ctx context.Context, db *database, superuser bool) finding {
 
 // masterKey looks at who can read the key file, and whether the key opens what was sealed under it.
 func (c *doctorCmd) masterKey(ctx context.Context, db *database) finding {
-	file := c.MasterKeyFile
-	if file == "" && c.MasterKey == "" {
-		file = filepath.Join(c.DataDir, "master.key")
+	k, err := readKeyring(ctx, c.Database, db)
+	if err != nil {
+		return bad("", "%s", sentence(err.Error()))
 	}
-	if file != "" {
-		info, err := os.Stat(file)
-		if errors.Is(err, os.ErrNotExist) && c.MasterKeyFile == "" {
-			return good("none yet; the first start makes one")
-		}
+	if k.keys == nil {
+		return good("none yet; the first start makes one")
+	}
+	if k.file != "" {
+		info, err := os.Stat(k.file)
 		if err != nil {
-			return bad("Put the key there, or mend GRAFT_MASTER_KEY_FILE.", "%v", err)
+			return bad("", "%v", err)
 		}
 		if m := info.Mode().Perm(); m&0o077 != 0 {
-			return bad("Run: chmod 0600 "+file, "%s has mode %04o: others can read it", file, m)
+			return bad("Run: chmod 0600 "+k.file, "%s has mode %04o: others can read it", k.file, m)
 		}
 	}
-	keys, err := masterKeys(c.Database)
-	if err != nil {
-		return bad("Give the key that this database was started with.", "%v", err)
+	if k.sealed == 0 {
+		return good("%s can be read; none sealed yet", k.from)
 	}
-	rows, err := db.System().SealKeys(ctx, server.SessionKeys)
-	if err != nil {
-		return bad("Run: graft migrate", "%v", err)
-	}
-	for _, r := range rows {
-		if _, err := keys.Unwrap(vault.Owner{Purpose: server.SessionKeys, ID: r.ID.String()}, r.Wrapped); err != nil {
-			return bad("Put the key that this database was started with on a line below the new one.", "it does not open what was sealed in this database")
-		}
-	}
-	return good("opens the %d keys sealed under it", len(rows))
+	return good("opens the %s sealed under it", count(k.sealed, "key", "keys"))
 }

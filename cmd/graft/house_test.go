@@ -2,6 +2,9 @@ package main_test
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -33,5 +36,45 @@ func TestCommandsMakeNoSecondHouse(t *testing.T) {
 	}
 	if left, err := os.ReadDir(h.dir); err != nil || len(left) > 0 {
 		t.Errorf("left in an empty folder: %v, %v", left, err)
+	}
+}
+
+func TestAMasterKeyThatIsLostIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	if err := h.serve().end(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(h.dir, "master.key")
+	kept, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what, said string) {
+		t.Helper()
+		said += ", and this database has things sealed under another key. Put that key back from the backup."
+		if got := h.run("serve"); got.code != 1 || got.out != "" || !strings.HasSuffix(got.errout, "graft: "+said+"\n") {
+			t.Errorf("serve with %s = %+v, want exit 1 and %q", what, got, said)
+		}
+		if got := h.run("doctor"); got.code != 1 || !strings.Contains(got.out, "10 checks, 1 failed\n") || !strings.Contains(got.out, said) {
+			t.Errorf("doctor with %s = exit %d\n%s\nwant %q", what, got.code, got.out, said)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	refused("no key", file+" is missing")
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("master.key after a refused start: %v, want none", err)
+	}
+	if err := os.WriteFile(file, []byte(h.ok("key", "new")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("another key", file+" is not the key")
+	if err := os.WriteFile(file, append([]byte(h.ok("key", "new")), kept...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.serve().end(syscall.SIGTERM); err != nil {
+		t.Errorf("serve with the key put back, below a new one: %v", err)
 	}
 }

@@ -24,7 +24,10 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close(context.WithoutCancel(ctx))) }()
-	keys, err := masterKeys(c.Database)
+	if err := db.current(ctx); err != nil {
+		return err
+	}
+	keys, err := masterKeys(ctx, c.Database, db)
 	if err != nil {
 		return err
 	}
