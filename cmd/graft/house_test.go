@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,25 @@ func TestCommandsMakeNoSecondHouse(t *testing.T) {
 	if left, err := os.ReadDir(h.dir); err != nil || len(left) > 0 {
 		t.Errorf("left in an empty folder: %v, %v", left, err)
 	}
+}
+
+func TestATakenPortIsToldBeforeAnythingIsMade(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", h.listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	got := h.run("serve")
+	if got.code != 1 || !strings.HasPrefix(got.errout, "graft: "+h.listen+" is taken. Choose another with GRAFT_LISTEN=127.0.0.1:") || strings.Contains(got.errout, "="+h.listen) {
+		t.Errorf("serve on a taken port = %+v", got)
+	}
+	free := newHome(t)
+	if got := h.run("GRAFT_METRICS_LISTEN="+h.listen, "GRAFT_LISTEN="+free.listen, "serve"); got.code != 1 || !strings.Contains(got.errout, "GRAFT_METRICS_LISTEN=127.0.0.1:") {
+		t.Errorf("serve with metrics on a taken port = %+v", got)
+	}
+	h.nothingLeft("serve")
 }
 
 func TestAMasterKeyThatIsLostIsNotReplaced(t *testing.T) {

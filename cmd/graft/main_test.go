@@ -2,12 +2,12 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,10 +34,12 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 		}
 	}
 
-	// A second start on the folder says who holds it; on another port, so that the port is not what stops it.
-	second := h.run("GRAFT_LISTEN=127.0.0.1:0", "serve")
-	if second.code != 1 || !strings.Contains(second.errout, h.dir) || !strings.Contains(second.errout, strconv.Itoa(s.cmd.Process.Pid)) {
-		t.Errorf("a second serve = exit %d %q, want it to name %s and process %d", second.code, second.errout, h.dir, s.cmd.Process.Pid)
+	// A second start on the folder says who holds it, on the same port, which is taken too, and on another.
+	held := fmt.Sprintf("graft: Graft already runs on %s (process %d). Stop it, or give this one another GRAFT_DATA_DIR.\n", h.dir, s.cmd.Process.Pid)
+	for _, listen := range []string{h.listen, "127.0.0.1:0"} {
+		if second := h.run("GRAFT_LISTEN="+listen, "serve"); second.code != 1 || second.errout != held {
+			t.Errorf("a second serve on %s = exit %d %q, want %q", listen, second.code, second.errout, held)
+		}
 	}
 
 	// People and agents, while it serves.
@@ -87,6 +89,12 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 
 	if err := s.end(syscall.SIGTERM); err != nil {
 		t.Errorf("SIGTERM: %v\n%s", err, s.errout)
+	}
+	if end := regexp.MustCompile(`(?s)msg=stopping\n.*msg=stopped\n$`); !end.MatchString(s.errout.String()) {
+		t.Errorf("the log does not end with stopping and stopped:\n%s", s.errout)
+	}
+	if at, err := os.ReadFile(filepath.Join(h.dir, "pg.path")); err == nil && !strings.Contains(s.errout.String(), "cluster="+strings.TrimSpace(string(at))) {
+		t.Errorf("the log does not say that the cluster is in %s:\n%s", at, s.errout)
 	}
 	if strings.Contains(s.errout.String(), "level=ERROR") || strings.Contains(s.errout.String(), token) || strings.Contains(s.errout.String(), "grftl_") {
 		t.Errorf("the log has an error or a secret:\n%s", s.errout)
