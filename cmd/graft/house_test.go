@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,10 +29,24 @@ func TestCommandsMakeNoSecondHouse(t *testing.T) {
 	}
 	h.nothingLeft("commands")
 
+	got := h.run("doctor")
+	if got.code != 0 || !strings.Contains(got.out, "10 checks, 0 failed, 6 not asked\n") || strings.Count(got.out, "not asked: there is no Graft in "+h.dir+" yet") != 6 {
+		t.Errorf("doctor where there is no Graft = exit %d\n%s", got.code, got.out)
+	}
+	h.nothingLeft("doctor")
+	var list []struct {
+		Check        string
+		OK, NotAsked bool
+	}
+	if err := json.Unmarshal([]byte(h.ok("doctor", "--json")), &list); err != nil || len(list) != 10 || list[9].Check != "master key" || list[9].OK || !list[9].NotAsked {
+		t.Errorf("doctor --json = %+v, %v, want ten findings", list, err)
+	}
+
 	// The same in a folder that is there and empty.
 	if err := os.Mkdir(h.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	h.ok("doctor")
 	if got := h.run("agent", "list"); got.errout != want {
 		t.Errorf("agent list in an empty folder = %+v, want %q", got, want)
 	}

@@ -42,6 +42,12 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 		}
 	}
 
+	// Another folder's doctor takes the gateway for no one of its own.
+	other := newHome(t)
+	if got := other.run("GRAFT_LISTEN="+h.listen, "doctor"); got.code != 1 || !strings.Contains(got.out, "a gateway answers on "+h.listen+", but not from this data folder") {
+		t.Errorf("doctor of another folder = exit %d\n%s", got.code, got.out)
+	}
+
 	// People and agents, while it serves.
 	if got := h.run("agent", "list"); got.code != 1 || !strings.Contains(got.errout, "no organisation yet") {
 		t.Errorf("agent list on an empty database = %+v", got)
