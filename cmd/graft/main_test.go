@@ -41,7 +41,6 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 			t.Errorf("a second serve on %s = exit %d %q, want %q", listen, second.code, second.errout, held)
 		}
 	}
-
 	// Another folder's doctor takes the gateway for no one of its own.
 	other := newHome(t)
 	if got := other.run("GRAFT_LISTEN="+h.listen, "doctor"); got.code != 1 || !strings.Contains(got.out, "a gateway answers on "+h.listen+", but not from this data folder") {
@@ -60,7 +59,7 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if !store.WellFormed(store.StaticTokenPrefix, token) {
 		t.Errorf("agent add printed %q, want the token alone", token)
 	}
-	if got := h.run("agent", "add", "--name", "HERMES"); got.code != 1 || !strings.Contains(got.errout, "Choose another name") || got.out != "" {
+	if got := h.run("agent", "add", "--name", "HERMES"); got.code != 1 || !strings.Contains(got.errout, `A live agent is called "hermes" already. Choose another name.`) || got.out != "" {
 		t.Errorf("agent add of a taken name = %+v", got)
 	}
 	if got := h.run("agent", "add", "--name", "x", "--user", "nobody@example.com"); got.code != 1 || !strings.Contains(got.errout, "not a member") {
@@ -84,6 +83,12 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	}
 	if got := h.ok("doctor"); !strings.Contains(got, "10 checks, 0 failed") {
 		t.Errorf("doctor while serving:\n%s", got)
+	}
+	if got := h.ok("migrate", "--json"); !regexp.MustCompile(`^{"schema":\d+}\n$`).MatchString(got) {
+		t.Errorf("migrate --json = %q", got)
+	}
+	if got := h.ok("health", "--json"); got != "{\"ok\":true}\n" {
+		t.Errorf("health --json = %q", got)
 	}
 	if got := h.ok("migrate"); !regexp.MustCompile(`^schema \d+\n$`).MatchString(got) {
 		t.Errorf("migrate = %q", got)
@@ -114,6 +119,12 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	}
 	if got := h.run("health"); got.code != 1 || !strings.Contains(got.errout, "Nothing answers") {
 		t.Errorf("health without serve = %+v", got)
+	}
+	if got := h.run("health", "--json"); got.code != 1 || got.out != "{\"ok\":false}\n" {
+		t.Errorf("health --json without serve = %+v", got)
+	}
+	if got := h.ok("doctor"); !strings.Contains(got, "10 checks, 0 failed\n") || !strings.Contains(got, "opens the 1 key sealed under it") {
+		t.Errorf("doctor without serve:\n%s", got)
 	}
 
 	// A crash leaves nothing behind that stops the next start.
@@ -147,6 +158,10 @@ func TestWrongSettingsAreAllNamedWithExit2(t *testing.T) {
 			t.Errorf("no line says %s:\n%s", name, o.errout)
 		}
 	}
+	// One mistake is one line: an origin that follows from the address is not wrong too.
+	if o := h.run("GRAFT_LISTEN=nowhere", "user", "add", "--email", "ana@example.com"); o.code != 2 || o.errout != "graft: 1 setting is wrong:\n  GRAFT_LISTEN must be host:port, not \"nowhere\"\n" {
+		t.Errorf("a wrong address = exit %d %s", o.code, o.errout)
+	}
 	if o := h.run("GRAFT_ORIGIN=http://graft.example", "serve"); o.code != 2 || !strings.Contains(o.errout, "GRAFT_ORIGIN must be https") {
 		t.Errorf("a wrong origin = exit %d %s", o.code, o.errout)
 	}
@@ -167,6 +182,8 @@ func TestWhatIsTypedWrongEndsWith2(t *testing.T) {
 	}{
 		{[]string{"serve", "--no-such-flag"}, "graft: Unknown flag --no-such-flag.\nRun \"graft serve --help\" for what there is.\n"},
 		{[]string{"nonsense"}, "graft: Unexpected argument nonsense.\nRun \"graft --help\" for what there is.\n"},
+		{[]string{"user", "add", "--email", "ana"}, "graft: Enter an email address such as ana@example.com.\n"},
+		{[]string{"user", "add", "--email", "ana@example.com", "--role", "king"}, "graft: \"king\" is not a role. Use owner, admin, member or auditor.\n"},
 	} {
 		if got := h.run(tt.args...); got != (outcome{2, "", tt.want}) {
 			t.Errorf("%v = %+v, want exit 2 and %q", tt.args, got, tt.want)
