@@ -99,6 +99,27 @@ BEGIN
   END IF;
 END $$`
 
+// lacking is what an administrator has to run before the login can run roles: a statement a line, "" where nothing.
+const lacking = `
+SELECT concat_ws(E'\n',
+  CASE WHEN NOT (me.rolsuper OR me.rolcreaterole) AND count(p.oid) < 3
+    THEN format('ALTER ROLE %I CREATEROLE', current_user) END,
+  CASE WHEN NOT (me.rolsuper OR me.rolcreaterole AND version < 160000)
+      AND bool_or(NOT pg_has_role(current_user, p.oid, taking_on) AND NOT pg_has_role(current_user, p.oid, 'MEMBER WITH ADMIN OPTION'))
+    THEN format('GRANT graft_owner, graft_app, graft_system TO %I', current_user) END,
+  CASE WHEN NOT coalesce(bool_or(r = 'graft_owner' AND has_schema_privilege(p.oid, public.oid, 'CREATE')), false)
+      AND NOT pg_has_role(current_user, public.nspowner, 'USAGE') AND NOT has_schema_privilege(public.oid, 'CREATE WITH GRANT OPTION')
+    THEN CASE public.nspowner WHEN 'pg_database_owner'::regrole
+      THEN format('ALTER DATABASE %I OWNER TO %I', current_database(), current_user)
+      ELSE format('ALTER SCHEMA public OWNER TO %I', current_user) END END)
+FROM unnest(ARRAY['graft_owner', 'graft_app', 'graft_system']) AS r
+  LEFT JOIN pg_roles p ON p.rolname = r
+  CROSS JOIN (SELECT * FROM pg_roles WHERE rolname = current_user) AS me
+  CROSS JOIN (SELECT * FROM pg_namespace WHERE nspname = 'public') AS public
+  CROSS JOIN (SELECT version, CASE WHEN version >= 160000 THEN 'SET' ELSE 'MEMBER' END AS taking_on
+              FROM (SELECT current_setting('server_version_num')::int AS version) AS v) AS of_server
+GROUP BY me.rolsuper, me.rolcreaterole, public.oid, public.nspowner, version`
+
 // roleLock is the advisory lock that serialises role making within one database: "graft" in ASCII.
 const roleLock = 0x6772616674
 
@@ -110,6 +131,13 @@ func ensureRoles(ctx context.Context, cfg *pgx.ConnConfig) error {
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(roleLock)); err != nil {
 		return err
+	}
+	var lacks string
+	if err := conn.QueryRow(ctx, lacking).Scan(&lacks); err != nil {
+		return err
+	}
+	if lacks != "" {
+		return fmt.Errorf("login %s may not do this; as an administrator run in this database: %s;", cfg.User, strings.ReplaceAll(lacks, "\n", "; "))
 	}
 	for try := 1; ; try++ {
 		_, err := conn.Exec(ctx, roles)

@@ -225,12 +225,52 @@ func TestRolesAreMadeOnceForACluster(t *testing.T) {
 
 	// A login that can make no role, where an administrator made them and gave the schema.
 	run(t, super, `CREATE DATABASE given`)
-	if _, err := up(t.Context(), dsn("plain", "given")); code(err) != "42501" || !strings.HasPrefix(err.Error(), "make database roles: ") {
-		t.Errorf("Up() without a right to anything = %v, want permission denied (42501) to make the roles", err)
-	}
 	run(t, connect(t, c.URL("given")), `GRANT CREATE ON SCHEMA public TO graft_owner`, `GRANT graft_owner, graft_app, graft_system TO plain`)
 	if ran, err := up(t.Context(), dsn("plain", "given")); err != nil || !slices.Equal(ran, every()) {
 		t.Errorf("Up() with roles that were given = %v, %v, want %v", ran, err, every())
+	}
+}
+
+// TestUpSaysWhatToRun follows what the error says, one statement after the other, until the login can migrate.
+func TestUpSaysWhatToRun(t *testing.T) {
+	t.Parallel()
+	c, err := embedpg.Start(t.Context(), embedpg.Config{DataDir: t.TempDir(), Throwaway: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Stop(context.Background()) })
+	super := connect(t, c.URL("postgres"))
+	for _, tt := range []struct {
+		name   string
+		before []string // as the superuser, in database d
+		want   string
+	}{
+		{"no right to anything", nil, "ALTER ROLE plain CREATEROLE; ALTER DATABASE d OWNER TO plain;"},
+		{"a database of its own", []string{`ALTER DATABASE d OWNER TO plain`}, "ALTER ROLE plain CREATEROLE;"},
+		{"a right to make roles", []string{`ALTER ROLE plain CREATEROLE`}, "ALTER DATABASE d OWNER TO plain;"},
+		{"a schema of another's", []string{`ALTER ROLE plain CREATEROLE`, `ALTER SCHEMA public OWNER TO graft`}, "ALTER SCHEMA public OWNER TO plain;"},
+		{
+			"roles of another's", []string{`CREATE ROLE graft_owner`, `CREATE ROLE graft_app`, `CREATE ROLE graft_system`, `ALTER DATABASE d OWNER TO plain`},
+			"GRANT graft_owner, graft_app, graft_system TO plain;",
+		},
+	} {
+		run(t, super, `CREATE ROLE plain LOGIN`, `CREATE DATABASE d`)
+		inside := connect(t, c.URL("d"))
+		run(t, inside, tt.before...)
+		dsn := strings.Replace(c.URL("d"), "user=graft", "user=plain", 1)
+		_, err := up(t.Context(), dsn)
+		_, advice, found := strings.Cut(fmt.Sprint(err), "login plain may not do this; as an administrator run in this database: ")
+		if !found || advice != tt.want {
+			t.Errorf("%s: Up() = %v, want %q to run", tt.name, err, tt.want)
+		}
+		run(t, inside, advice)
+		if ran, err := up(t.Context(), dsn); err != nil || !slices.Equal(ran, every()) {
+			t.Errorf("%s: Up() after that = %v, %v, want %v", tt.name, ran, err, every())
+		}
+		run(t, super, `DROP DATABASE d WITH (FORCE)`)
+		for _, role := range []string{"graft_owner", "graft_app", "graft_system", "plain"} {
+			run(t, super, `DROP ROLE `+role)
+		}
 	}
 }
 

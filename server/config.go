@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -63,7 +62,26 @@ type settings struct {
 	api     rate
 }
 
-// Check reports everything that is wrong with c, each by the name of its variable.
+// Wrong is the error of settings that are wrong: a line for each, which begins with the name of its variable.
+type Wrong []string
+
+// Error is all lines.
+func (w Wrong) Error() string { return strings.Join(w, "\n") }
+
+// Add notes one more.
+func (w *Wrong) Add(name, format string, args ...any) {
+	*w = append(*w, name+" "+fmt.Sprintf(format, args...))
+}
+
+// err is w as an error, nil where nothing is wrong.
+func (w Wrong) err() error {
+	if len(w) == 0 {
+		return nil
+	}
+	return w
+}
+
+// Check reports everything that is wrong with c, as a Wrong.
 func (c Config) Check() error {
 	_, err := c.settle()
 	return err
@@ -71,43 +89,25 @@ func (c Config) Check() error {
 
 func (c Config) settle() (settings, error) {
 	s := settings{Config: c}
-	var errs []error
-	wrong := func(name, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...)))
+	var wrong Wrong
+	s.origin = c.Address.check(&wrong)
+	if s.Origin = c.Public(); s.origin != nil {
+		s.host = s.origin.Host
 	}
-	_, port, err := net.SplitHostPort(c.Listen)
-	if err != nil || port == "" {
-		wrong("GRAFT_LISTEN", "must be host:port, not %q", c.Listen)
-	}
-	c.Origin = c.Public()
-	s.Origin = c.Origin
-	if c.MetricsListen != "" {
-		if _, port, err := net.SplitHostPort(c.MetricsListen); err != nil || port == "" {
-			wrong("GRAFT_METRICS_LISTEN", "must be host:port, not %q", c.MetricsListen)
-		}
-	}
-	u, err := url.Parse(c.Origin)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		wrong("GRAFT_ORIGIN", "must be http:// or https:// and a host, not %q", c.Origin)
-	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ToLower(c.Origin) != c.Origin:
-		wrong("GRAFT_ORIGIN", "must be scheme, host and port alone, in lower case, without a slash at the end, not %q", c.Origin)
-	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
-		wrong("GRAFT_ORIGIN", "must be https unless its host is loopback, not %q", c.Origin)
-	default:
-		s.origin, s.host = u, u.Host
+	if c.MetricsListen != "" && !hasPort(c.MetricsListen) {
+		wrong.Add("GRAFT_METRICS_LISTEN", "must be host:port, not %q", c.MetricsListen)
 	}
 	for _, o := range c.OriginsAllow {
 		p, err := parseOriginPattern(o)
 		if err != nil {
-			wrong("GRAFT_ORIGINS_ALLOW", "%v", err)
+			wrong.Add("GRAFT_ORIGINS_ALLOW", "%v", err)
 		}
 		s.allow = append(s.allow, p)
 	}
 	for _, p := range c.TrustedProxies {
 		prefix, err := parsePrefix(p)
 		if err != nil {
-			wrong("GRAFT_TRUSTED_PROXIES", "must be addresses or CIDRs, not %q", p)
+			wrong.Add("GRAFT_TRUSTED_PROXIES", "must be addresses or CIDRs, not %q", p)
 		}
 		s.proxies = append(s.proxies, prefix)
 	}
@@ -119,29 +119,71 @@ func (c Config) settle() (settings, error) {
 		{"GRAFT_RATE_SIGNIN", c.RateSignIn, &s.signIn},
 		{"GRAFT_RATE_API", c.RateAPI, &s.api},
 	} {
+		var err error
 		if *r.into, err = parseRate(r.text); err != nil {
-			wrong(r.name, "%v", err)
+			wrong.Add(r.name, "%v", err)
 		}
 	}
-	return s, errors.Join(errors.Join(errs...), c.Database.Check())
+	c.Database.check(&wrong)
+	return s, wrong.err()
 }
 
-// Check reports everything that is wrong with d, each by the name of its variable.
+// Check reports everything that is wrong with a, as a Wrong.
+func (a Address) Check() error {
+	var wrong Wrong
+	a.check(&wrong)
+	return wrong.err()
+}
+
+// check returns the origin. It is nil where it is wrong, and where it was left out and the port, which it would
+// follow from, is wrong: that is one mistake.
+func (a Address) check(wrong *Wrong) *url.URL {
+	if !hasPort(a.Listen) {
+		wrong.Add("GRAFT_LISTEN", "must be host:port, not %q", a.Listen)
+		if a.Origin == "" {
+			return nil
+		}
+	}
+	origin := a.Public()
+	u, err := url.Parse(origin)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		wrong.Add("GRAFT_ORIGIN", "must be http:// or https:// and a host, not %q", origin)
+	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ToLower(origin) != origin:
+		wrong.Add("GRAFT_ORIGIN", "must be scheme, host and port alone, in lower case, without a slash at the end, not %q", origin)
+	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
+		wrong.Add("GRAFT_ORIGIN", "must be https unless its host is loopback, not %q", origin)
+	default:
+		return u
+	}
+	return nil
+}
+
+func hasPort(listen string) bool {
+	_, port, err := net.SplitHostPort(listen)
+	return err == nil && port != ""
+}
+
+// Check reports everything that is wrong with d, as a Wrong.
 func (d Database) Check() error {
-	var errs []error
+	var wrong Wrong
+	d.check(&wrong)
+	return wrong.err()
+}
+
+func (d Database) check(wrong *Wrong) {
 	if d.DatabaseConns < 2 {
-		errs = append(errs, fmt.Errorf("GRAFT_DATABASE_CONNS must be 2 or more, not %d", d.DatabaseConns))
+		wrong.Add("GRAFT_DATABASE_CONNS", "must be a whole number, 2 or more")
 	}
 	if d.MasterKey != "" && d.MasterKeyFile != "" {
-		errs = append(errs, errors.New("GRAFT_MASTER_KEY and GRAFT_MASTER_KEY_FILE are both set; give one"))
+		wrong.Add("GRAFT_MASTER_KEY", "and GRAFT_MASTER_KEY_FILE are both set; give one")
 	}
 	if d.DatabaseURL != "" && d.MasterKey == "" && d.MasterKeyFile == "" {
-		errs = append(errs, errors.New("GRAFT_MASTER_KEY or GRAFT_MASTER_KEY_FILE must be set with GRAFT_DATABASE_URL; make one with: graft key new"))
+		wrong.Add("GRAFT_MASTER_KEY", "or GRAFT_MASTER_KEY_FILE must be set with GRAFT_DATABASE_URL; make one with: graft key new")
 	}
 	if d.Log != "json" && d.Log != "text" {
-		errs = append(errs, fmt.Errorf("GRAFT_LOG must be json or text, not %q", d.Log))
+		wrong.Add("GRAFT_LOG", "must be json or text, not %q", d.Log)
 	}
-	return errors.Join(errs...)
 }
 
 func parsePrefix(s string) (netip.Prefix, error) {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -35,6 +36,24 @@ func TestConfigReportsEveryProblemByName(t *testing.T) {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named in:\n%v", name, err)
 		}
+	}
+}
+
+// An origin that was left out follows from the address: a wrong address is one mistake.
+func TestConfigReportsNoDerivedOrigin(t *testing.T) {
+	t.Parallel()
+	c := fine()
+	c.Listen = "nowhere"
+	for _, err := range []error{c.Check(), c.Address.Check()} {
+		var wrong server.Wrong
+		if !errors.As(err, &wrong) || len(wrong) != 1 || !strings.HasPrefix(wrong[0], "GRAFT_LISTEN must be ") {
+			t.Errorf("Check() = %q, want GRAFT_LISTEN alone", wrong)
+		}
+	}
+	c.Origin = "http://graft.example"
+	var wrong server.Wrong
+	if err := c.Check(); !errors.As(err, &wrong) || len(wrong) != 2 {
+		t.Errorf("Check() with an origin that is wrong for itself = %v, want both", err)
 	}
 }
 

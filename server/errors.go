@@ -16,13 +16,12 @@ import (
 // refusal finds what to tell about err, and logs an err that is no refusal.
 func (s *Server) refusal(r *http.Request, err error) *reason.Refusal {
 	ref := reason.Of(err)
-	e := eventOf(r.Context())
-	e.reason = string(ref.Word)
+	noteReason(r.Context(), ref.Word)
 	switch ref.Word {
 	case reason.Internal:
-		s.log.ErrorContext(r.Context(), "request failed", slog.Any("err", err), slog.String("request_id", e.id))
+		s.log.ErrorContext(r.Context(), "request failed", slog.Any("err", err), slog.String("request_id", RequestID(r.Context())))
 	case reason.Unavailable:
-		s.log.WarnContext(r.Context(), "database unavailable", slog.Any("err", err), slog.String("request_id", e.id))
+		s.log.WarnContext(r.Context(), "database unavailable", slog.Any("err", err), slog.String("request_id", RequestID(r.Context())))
 	}
 	return ref
 }
@@ -89,8 +88,7 @@ func (s *Server) page(screen func(http.ResponseWriter, *http.Request) error) htt
 }
 
 func (s *Server) failPage(w http.ResponseWriter, r *http.Request, err error) {
-	e := eventOf(r.Context())
-	e.reason = string(reason.Of(err).Word)
+	noteReason(r.Context(), reason.Of(err).Word)
 	if errors.Is(err, r.Context().Err()) && r.Context().Err() != nil {
 		return // the browser left
 	}

@@ -1,10 +1,17 @@
 package server
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/getgraft/graft/internal/reason"
 )
 
 func TestRatesRead(t *testing.T) {
@@ -16,6 +23,24 @@ func TestRatesRead(t *testing.T) {
 			t.Errorf("parseRate(%q) = %+v, %v; want %+v", in, got, err, want)
 		}
 	}
+}
+
+// A face that answers a refusal itself says the word, and the request's one log line has it.
+func TestReasonsThatAFaceAnswersAreLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := &Server{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: newMetrics("test", func() int { return 0 })}
+	r := chi.NewRouter()
+	r.Use(s.withEvent)
+	r.Get("/face", func(w http.ResponseWriter, r *http.Request) {
+		noteReason(r.Context(), reason.NameTaken)
+		w.WriteHeader(http.StatusConflict)
+	})
+	r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/face", nil))
+	if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, "status=409") || !strings.Contains(line, "reason=name_taken") {
+		t.Errorf("log = %q, want one line with the status and the reason", line)
+	}
+	noteReason(t.Context(), reason.NameTaken) // outside of a request there is no line, and no harm
 }
 
 // X-Forwarded-For is a header that anybody can send: only what trusted proxies added to it counts.

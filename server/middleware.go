@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 )
 
@@ -39,6 +40,10 @@ func eventOf(ctx context.Context) *event {
 
 // RequestID is the id of the request that ctx belongs to: ours, on every answer and in the log.
 func RequestID(ctx context.Context) string { return eventOf(ctx).id }
+
+// noteReason writes the word that the request of ctx is refused with into its log line. The faces are given it for
+// the refusals that they answer themselves.
+func noteReason(ctx context.Context, word reason.Word) { eventOf(ctx).reason = string(word) }
 
 // withEvent gives the request its id, logs it once when it is over, and measures it.
 func (s *Server) withEvent(next http.Handler) http.Handler {

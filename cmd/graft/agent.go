@@ -20,7 +20,7 @@ type tenant struct {
 
 // as runs fn for the organisation, as the operator.
 func (t *tenant) as(ctx context.Context, p *program, fn func(*store.Tx) error) error {
-	return p.with(ctx, t.Database, func(db *database) error {
+	return p.with(ctx, t.Database, opening{migrates: true}, func(db *database) error {
 		o, err := db.System().OrganisationByName(ctx, t.Org)
 		if err != nil {
 			return err

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/getgraft/graft/internal/embedpg"
-	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
-	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/migrations"
 	"github.com/getgraft/graft/server"
 )
@@ -26,12 +23,17 @@ type database struct {
 	urlFile string           // what tells other commands where the cluster listens; "" unless we run it
 }
 
-// openDatabase opens what c names. A private cluster is started and its schema brought up to date. A real server's
-// schema is left to graft migrate.
-func openDatabase(ctx context.Context, c server.Database, log *slog.Logger) (*database, error) {
+// An opening says what a command may do to the house it opens.
+type opening struct {
+	founds   bool // make a private one where there is none
+	migrates bool // bring the schema of a private one up to date, rather than take it as it is
+}
+
+// openDatabase opens what c names, and starts it where it is private.
+func openDatabase(ctx context.Context, c server.Database, log *slog.Logger, o opening) (*database, error) {
 	d := &database{url: c.DatabaseURL}
 	if c.DatabaseURL == "" {
-		if err := d.startPrivate(ctx, c, log); err != nil {
+		if err := d.startPrivate(ctx, c, log, o); err != nil {
 			return nil, err
 		}
 	}
@@ -39,15 +41,15 @@ func openDatabase(ctx context.Context, c server.Database, log *slog.Logger) (*da
 }
 
 // joinDatabase opens what c names, also while a serve holds the private cluster: then it joins that one.
-func joinDatabase(ctx context.Context, c server.Database, log *slog.Logger) (*database, error) {
-	d, err := openDatabase(ctx, c, log)
+func joinDatabase(ctx context.Context, c server.Database, log *slog.Logger, o opening) (*database, error) {
+	d, err := openDatabase(ctx, c, log, o)
 	var held *embedpg.HeldError
 	if !errors.As(err, &held) {
 		return d, err
 	}
 	url, readErr := os.ReadFile(urlPath(c.DataDir))
 	if readErr != nil {
-		return nil, fmt.Errorf("%w; it is still starting, or is not graft serve", err)
+		return nil, fmt.Errorf("graft is still starting on %s%s; try again in a moment", held.Dir, process(held))
 	}
 	d = &database{url: strings.TrimSpace(string(url))}
 	return d, d.open(ctx, c)
@@ -62,13 +64,20 @@ func (d *database) open(ctx context.Context, c server.Database) error {
 	return nil
 }
 
-func (d *database) startPrivate(ctx context.Context, c server.Database, log *slog.Logger) error {
+func (d *database) startPrivate(ctx context.Context, c server.Database, log *slog.Logger, o opening) error {
+	if !o.founds {
+		if err := atHome(c.DataDir); err != nil {
+			return err
+		}
+	}
 	cluster, err := embedpg.Start(ctx, embedpg.Config{DataDir: c.DataDir, BinDir: c.PGBin, Log: log})
 	if err != nil {
-		return fmt.Errorf("start private Postgres: %w", err)
+		return err
 	}
 	d.cluster, d.url, d.urlFile = cluster, cluster.URL(""), urlPath(c.DataDir)
-	err = migrations.Up(ctx, d.url, log)
+	if o.migrates {
+		err = migrations.Up(ctx, d.url, log)
+	}
 	if err == nil {
 		err = writePrivate(d.urlFile, d.url+"\n")
 	}
@@ -93,6 +102,31 @@ func writePrivate(file, text string) error {
 	return os.Rename(tmp.Name(), file)
 }
 
+// errNoHouse is atHome's.
+type errNoHouse struct{ dir string }
+
+func (e errNoHouse) Error() string {
+	return fmt.Sprintf("there is no Graft in %s. Run this where graft serve runs, or set GRAFT_DATA_DIR", e.dir)
+}
+
+// atHome is an error where dataDir holds no cluster and nobody is making one.
+func atHome(dataDir string) error {
+	state, err := embedpg.Look(dataDir)
+	if err == nil && !state.Made && state.Held == nil {
+		err = errNoHouse{dataDir}
+	}
+	return err
+}
+
+// current is an error where the schema is older than this binary needs.
+func (d *database) current(ctx context.Context) error {
+	have, err := d.System().SchemaVersion(ctx)
+	if err == nil && have < migrations.Latest() {
+		err = fmt.Errorf("the database schema is at %d and %d is needed: run graft migrate", have, migrations.Latest())
+	}
+	return err
+}
+
 func urlPath(dataDir string) string { return filepath.Join(dataDir, "database.url") }
 
 // Close closes the pool and stops the cluster, if it is ours.
@@ -106,51 +140,6 @@ func (d *database) Close(ctx context.Context) error {
 	_ = os.Remove(d.urlFile)
 	if err := d.cluster.Stop(ctx); err != nil {
 		return fmt.Errorf("stop private Postgres: %w", err)
-	}
-	return nil
-}
-
-// masterKeys reads the master key. With a private database it is made on the first start, in a file beside the data
-// that only its owner reads.
-func masterKeys(c server.Database) (*vault.MasterKeys, error) {
-	text, file := c.MasterKey, c.MasterKeyFile
-	if text == "" && file == "" {
-		file = filepath.Join(c.DataDir, "master.key")
-		if err := makeKeyFile(file); err != nil {
-			return nil, fmt.Errorf("make master key: %w", err)
-		}
-	}
-	if file != "" {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read master key: %w", err)
-		}
-		text = string(b)
-	}
-	keys, err := vault.ParseMasterKeys(text)
-	if err != nil {
-		return nil, errConfig{fmt.Errorf("master key: %w", err)}
-	}
-	return keys, nil
-}
-
-// makeKeyFile writes a new key unless the file is there. It is written beside and linked, so that a crash leaves no
-// half key and of two processes one wins.
-func makeKeyFile(file string) error {
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".master-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.WriteString(vault.GenerateMasterKey() + "\n")
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(tmp.Name(), file); !errors.Is(err, fs.ErrExist) {
-		return err
 	}
 	return nil
 }
@@ -169,22 +158,16 @@ func (p *program) quiet() *slog.Logger {
 }
 
 // with opens the database for one command.
-func (p *program) with(ctx context.Context, c server.Database, act func(*database) error) error {
-	if err := c.Check(); err != nil {
-		return errConfig{err}
+func (p *program) with(ctx context.Context, c server.Database, o opening, act func(*database) error) error {
+	if err := check(c, c.Check()); err != nil {
+		return err
 	}
-	d, err := joinDatabase(ctx, c, p.quiet())
+	d, err := joinDatabase(ctx, c, p.quiet(), o)
 	if err != nil {
 		return err
 	}
-	return errors.Join(act(d), d.Close(context.WithoutCancel(ctx)))
-}
-
-// words are what a person at a terminal is told: a refusal without its word, anything else as it is.
-func words(err error) string {
-	var r *reason.Refusal
-	if errors.As(err, &r) && r.Word != reason.Unavailable {
-		return r.Message
+	if err = d.current(ctx); err == nil {
+		err = act(d)
 	}
-	return err.Error()
+	return errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 }

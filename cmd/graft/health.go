@@ -2,22 +2,34 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/getgraft/graft/server"
 )
 
 type healthCmd struct {
+	JSON   bool   `help:"Print JSON."`
 	Listen string `env:"GRAFT_LISTEN" default:"127.0.0.1:8080" help:"Address the gateway listens on."`
 }
 
 // Run asks /healthz on this machine.
 func (c *healthCmd) Run(ctx context.Context, p *program) error {
-	if err := alive(ctx, c.Listen); err != nil {
+	err := alive(ctx, c.Listen)
+	if c.JSON {
+		var wrong server.Wrong
+		if errors.As(err, &wrong) {
+			return err
+		}
+		return errors.Join(p.print(map[string]any{"ok": err == nil}), err)
+	}
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(p.stdout, "ok")
+	_, err = fmt.Fprintln(p.stdout, "ok")
 	return err
 }
 
@@ -25,7 +37,9 @@ func (c *healthCmd) Run(ctx context.Context, p *program) error {
 func alive(ctx context.Context, listen string) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return errConfig{fmt.Errorf("GRAFT_LISTEN must be host:port, not %q", listen)}
+		var wrong server.Wrong
+		wrong.Add("GRAFT_LISTEN", "must be host:port, not %q", listen)
+		return wrong
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"

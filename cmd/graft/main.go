@@ -10,15 +10,20 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/server"
 )
 
 // cli is the grammar: commands, flags, environment and help in one place.
@@ -53,42 +58,76 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], &program{stdout: os.Stdout, stderr: os.Stderr, version: version()}))
 }
 
-// errConfig marks settings that are wrong; they end the process with 2.
-type errConfig struct{ error }
-
 func run(ctx context.Context, args []string, p *program) int {
 	var grammar cli
 	exit := -1
 	k, err := kong.New(&grammar, kong.Name("graft"), kong.Description("A hosted, multi-tenant MCP gateway."),
-		kong.UsageOnError(), kong.Writers(p.stdout, p.stderr), kong.Exit(func(code int) { exit = code }),
+		kong.Writers(p.stdout, p.stderr), kong.Exit(func(code int) { exit = code }),
 		kong.Vars{"version": p.version}, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.TypeMapper(reflect.TypeFor[int32](), number),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p))
 	if err != nil {
-		_, _ = fmt.Fprintln(p.stderr, "graft:", err)
-		return 1
+		return p.fail(err)
+	}
+	if len(args) == 0 { // what there is to do, to somebody who has not said what
+		k.Stdout = p.stderr
+		_, _ = k.Parse([]string{"--help"})
+		return 2
 	}
 	parsed, err := k.Parse(args)
 	if exit >= 0 { // --help and --version have been answered
 		return exit
 	}
-	if err == nil {
-		err = parsed.Run()
-	} else {
-		err = errConfig{err}
+	if err != nil {
+		return p.fail(err)
 	}
-	var config errConfig
+	return p.fail(parsed.Run())
+}
+
+// fail says what went wrong and returns the exit code: 2 for what was typed or set, 1 for anything else.
+func (p *program) fail(err error) int {
+	var wrong server.Wrong
+	var parse *kong.ParseError
+	var refusal *reason.Refusal
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &config):
-		_, _ = fmt.Fprintf(p.stderr, "graft: %v\n", err)
-		return 2
 	case errors.Is(err, errSilent):
 		return 1
+	case errors.As(err, &wrong):
+		p.say("graft: %s wrong:", count(len(wrong), "setting is", "settings are"))
+		for _, line := range wrong {
+			p.say("  %s", line)
+		}
+		return 2
+	case errors.As(err, &parse):
+		p.say("graft: %s", sentence(err.Error()))
+		p.say("Run %q for what there is.", usageOf(parse))
+		return 2
+	case errors.As(err, &refusal) && refusal.Word == reason.InputInvalid:
+		p.say("graft: %s", sentence(words(err)))
+		return 2
 	}
-	_, _ = fmt.Fprintf(p.stderr, "graft: %v\n", words(err))
+	p.say("graft: %s", sentence(words(err)))
 	return 1
 }
+
+// usageOf is the help of the command that was reached.
+func usageOf(err *kong.ParseError) string {
+	at := err.Context.Model.Node
+	if selected := err.Context.Selected(); selected != nil {
+		at = selected
+	}
+	return at.FullPath() + " --help"
+}
+
+// say prints a line for people.
+func (p *program) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.stderr, format+"\n", args...)
+}
+
+// print puts v on stdout as JSON.
+func (p *program) print(v any) error { return json.NewEncoder(p.stdout).Encode(v) }
 
 // errSilent ends a command with 1 that has said on its own what is wrong.
 var errSilent = errors.New("failed")

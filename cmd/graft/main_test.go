@@ -2,12 +2,12 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,17 +34,24 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 		}
 	}
 
-	// A second start on the folder says who holds it; on another port, so that the port is not what stops it.
-	second := h.run("GRAFT_LISTEN=127.0.0.1:0", "serve")
-	if second.code != 1 || !strings.Contains(second.errout, h.dir) || !strings.Contains(second.errout, strconv.Itoa(s.cmd.Process.Pid)) {
-		t.Errorf("a second serve = exit %d %q, want it to name %s and process %d", second.code, second.errout, h.dir, s.cmd.Process.Pid)
+	// A second start on the folder says who holds it, on the same port, which is taken too, and on another.
+	held := fmt.Sprintf("graft: Graft already runs on %s (process %d). Stop it, or give this one another GRAFT_DATA_DIR.\n", h.dir, s.cmd.Process.Pid)
+	for _, listen := range []string{h.listen, "127.0.0.1:0"} {
+		if second := h.run("GRAFT_LISTEN="+listen, "serve"); second.code != 1 || second.errout != held {
+			t.Errorf("a second serve on %s = exit %d %q, want %q", listen, second.code, second.errout, held)
+		}
+	}
+	// Another folder's doctor takes the gateway for no one of its own.
+	other := newHome(t)
+	if got := other.run("GRAFT_LISTEN="+h.listen, "doctor"); got.code != 1 || !strings.Contains(got.out, "a gateway answers on "+h.listen+", but not from this data folder") {
+		t.Errorf("doctor of another folder = exit %d\n%s", got.code, got.out)
 	}
 
 	// People and agents, while it serves.
 	if got := h.run("agent", "list"); got.code != 1 || !strings.Contains(got.errout, "no organisation yet") {
 		t.Errorf("agent list on an empty database = %+v", got)
 	}
-	one, two := h.ok("user", "add", "--email", "Ana@Example.com"), h.ok("user", "add", "--email", "ana@example.com", "--role", "auditor")
+	one, two := h.ok("user", "add", "--email", "Ana@Example.com"), h.ok("user", "add", "--email", "ana@example.com", "--role", "owner")
 	if !link.MatchString(strings.TrimSpace(one)) || one == two || get(t, strings.TrimSpace(one)) != http.StatusOK {
 		t.Errorf("user add printed %q and %q, want a fresh link each time, alone on stdout", one, two)
 	}
@@ -52,7 +59,7 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if !store.WellFormed(store.StaticTokenPrefix, token) {
 		t.Errorf("agent add printed %q, want the token alone", token)
 	}
-	if got := h.run("agent", "add", "--name", "HERMES"); got.code != 1 || !strings.Contains(got.errout, "Choose another name") || got.out != "" {
+	if got := h.run("agent", "add", "--name", "HERMES"); got.code != 1 || !strings.Contains(got.errout, `A live agent is called "hermes" already. Choose another name.`) || got.out != "" {
 		t.Errorf("agent add of a taken name = %+v", got)
 	}
 	if got := h.run("agent", "add", "--name", "x", "--user", "nobody@example.com"); got.code != 1 || !strings.Contains(got.errout, "not a member") {
@@ -77,6 +84,12 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if got := h.ok("doctor"); !strings.Contains(got, "10 checks, 0 failed") {
 		t.Errorf("doctor while serving:\n%s", got)
 	}
+	if got := h.ok("migrate", "--json"); !regexp.MustCompile(`^{"schema":\d+}\n$`).MatchString(got) {
+		t.Errorf("migrate --json = %q", got)
+	}
+	if got := h.ok("health", "--json"); got != "{\"ok\":true}\n" {
+		t.Errorf("health --json = %q", got)
+	}
 	if got := h.ok("migrate"); !regexp.MustCompile(`^schema \d+\n$`).MatchString(got) {
 		t.Errorf("migrate = %q", got)
 	}
@@ -88,6 +101,12 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if err := s.end(syscall.SIGTERM); err != nil {
 		t.Errorf("SIGTERM: %v\n%s", err, s.errout)
 	}
+	if end := regexp.MustCompile(`(?s)msg=stopping\n.*msg=stopped\n$`); !end.MatchString(s.errout.String()) {
+		t.Errorf("the log does not end with stopping and stopped:\n%s", s.errout)
+	}
+	if at, err := os.ReadFile(filepath.Join(h.dir, "pg.path")); err == nil && !strings.Contains(s.errout.String(), "cluster="+strings.TrimSpace(string(at))) {
+		t.Errorf("the log does not say that the cluster is in %s:\n%s", at, s.errout)
+	}
 	if strings.Contains(s.errout.String(), "level=ERROR") || strings.Contains(s.errout.String(), token) || strings.Contains(s.errout.String(), "grftl_") {
 		t.Errorf("the log has an error or a secret:\n%s", s.errout)
 	}
@@ -98,8 +117,14 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if got := h.ok("agent", "list"); !strings.Contains(got, "hermes") || !strings.Contains(got, "revoked") {
 		t.Errorf("agent list without serve:\n%s", got)
 	}
-	if got := h.run("health"); got.code != 1 || !strings.Contains(got.errout, "nothing answers") {
+	if got := h.run("health"); got.code != 1 || !strings.Contains(got.errout, "Nothing answers") {
 		t.Errorf("health without serve = %+v", got)
+	}
+	if got := h.run("health", "--json"); got.code != 1 || got.out != "{\"ok\":false}\n" {
+		t.Errorf("health --json without serve = %+v", got)
+	}
+	if got := h.ok("doctor"); !strings.Contains(got, "10 checks, 0 failed\n") || !strings.Contains(got, "opens the 1 key sealed under it") {
+		t.Errorf("doctor without serve:\n%s", got)
 	}
 
 	// A crash leaves nothing behind that stops the next start.
@@ -120,27 +145,55 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 func TestWrongSettingsAreAllNamedWithExit2(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	o := h.run("GRAFT_LISTEN=nowhere", "GRAFT_RATE_MCP=lots", "GRAFT_ORIGIN=http://graft.example", "GRAFT_LOG=xml", "serve")
-	if o.code != 2 || o.out != "" {
-		t.Errorf("exit %d, stdout %q; want 2 and nothing", o.code, o.out)
+	o := h.run("GRAFT_LISTEN=nowhere", "GRAFT_RATE_MCP=lots", "GRAFT_LOG=xml", "GRAFT_DATABASE_CONNS=many", "GRAFT_MASTER_KEY=abc",
+		"GRAFT_MASTER_KEY_FILE=/nope", "GRAFT_DATABASE_URL=nonsense", "GRAFT_PG_BIN=/nope", "serve")
+	if o.code != 2 || o.out != "" || !strings.HasPrefix(o.errout, "graft: 9 settings are wrong:\n") {
+		t.Errorf("exit %d, stdout %q, stderr\n%s\nwant 2, nothing, and nine settings", o.code, o.out, o.errout)
 	}
-	for _, name := range []string{"GRAFT_LISTEN", "GRAFT_RATE_MCP", "GRAFT_ORIGIN", "GRAFT_LOG"} {
-		if !strings.Contains(o.errout, name) {
-			t.Errorf("%s is not named in:\n%s", name, o.errout)
+	for _, name := range []string{
+		"GRAFT_LISTEN must", "GRAFT_RATE_MCP must", "GRAFT_LOG must", "GRAFT_DATABASE_CONNS must", "GRAFT_MASTER_KEY is no key", "GRAFT_MASTER_KEY and",
+		"GRAFT_MASTER_KEY_FILE names no file", "GRAFT_DATABASE_URL cannot", "GRAFT_PG_BIN must",
+	} {
+		if !strings.Contains(o.errout, "\n  "+name) {
+			t.Errorf("no line says %s:\n%s", name, o.errout)
 		}
 	}
-	if o := h.run("serve", "--no-such-flag"); o.code != 2 || !strings.Contains(o.errout, "--no-such-flag") {
-		t.Errorf("an unknown flag = exit %d %s", o.code, o.errout)
+	// One mistake is one line: an origin that follows from the address is not wrong too.
+	if o := h.run("GRAFT_LISTEN=nowhere", "user", "add", "--email", "ana@example.com"); o.code != 2 || o.errout != "graft: 1 setting is wrong:\n  GRAFT_LISTEN must be host:port, not \"nowhere\"\n" {
+		t.Errorf("a wrong address = exit %d %s", o.code, o.errout)
+	}
+	if o := h.run("GRAFT_ORIGIN=http://graft.example", "serve"); o.code != 2 || !strings.Contains(o.errout, "GRAFT_ORIGIN must be https") {
+		t.Errorf("a wrong origin = exit %d %s", o.code, o.errout)
 	}
 	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "agent", "list"); o.code != 2 || !strings.Contains(o.errout, "GRAFT_MASTER_KEY") {
 		t.Errorf("a database without a master key = exit %d %s", o.code, o.errout)
 	}
-	key := strings.TrimSpace(h.ok("key", "new"))
-	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "GRAFT_MASTER_KEY="+key, "agent", "list"); o.code != 1 || !strings.Contains(o.errout, "reach database") {
-		t.Errorf("a database that is not there = exit %d %s", o.code, o.errout)
-	}
 	if o := h.run("GRAFT_DATABASE_URL=postgres://127.0.0.1:1/x", "GRAFT_MASTER_KEY=short", "doctor"); o.code != 1 || strings.Contains(o.out, "short") {
 		t.Errorf("doctor with a bad key = exit %d %s", o.code, o.out)
+	}
+}
+
+func TestWhatIsTypedWrongEndsWith2(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", "--no-such-flag"}, "graft: Unknown flag --no-such-flag.\nRun \"graft serve --help\" for what there is.\n"},
+		{[]string{"nonsense"}, "graft: Unexpected argument nonsense.\nRun \"graft --help\" for what there is.\n"},
+		{[]string{"user", "add", "--email", "ana"}, "graft: Enter an email address such as ana@example.com.\n"},
+		{[]string{"user", "add", "--email", "ana@example.com", "--role", "king"}, "graft: \"king\" is not a role. Use owner, admin, member or auditor.\n"},
+	} {
+		if got := h.run(tt.args...); got != (outcome{2, "", tt.want}) {
+			t.Errorf("%v = %+v, want exit 2 and %q", tt.args, got, tt.want)
+		}
+	}
+	if got := h.run(); got.code != 2 || got.out != "" || !strings.Contains(got.errout, "Usage: graft") || !strings.Contains(got.errout, "agent revoke") {
+		t.Errorf("graft alone = %+v, want exit 2 and the help", got)
+	}
+	if _, err := os.Stat(h.dir); !os.IsNotExist(err) {
+		t.Errorf("the data folder after that: %v, want none", err)
 	}
 }
 

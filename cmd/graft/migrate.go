@@ -2,23 +2,39 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/getgraft/graft/migrations"
 	"github.com/getgraft/graft/server"
 )
 
-type migrateCmd struct{ server.Database }
+type migrateCmd struct {
+	JSON bool `help:"Print JSON."`
 
-// Run migrates. A private database is migrated whenever it is opened, so there it only says where it stands.
-func (c *migrateCmd) Run(ctx context.Context, p *program) error {
-	if c.DatabaseURL != "" {
-		if err := migrations.Up(ctx, c.DatabaseURL, p.logger(c.Log)); err != nil {
-			return err
-		}
-	} else if err := p.with(ctx, c.Database, func(*database) error { return nil }); err != nil {
+	server.Database `group:"Settings of the deployment:"`
+}
+
+// Run migrates, also a private database that another process holds, and says where the schema stands then.
+func (c *migrateCmd) Run(ctx context.Context, p *program) (err error) {
+	if err := check(c.Database, c.Check()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "schema %d\n", migrations.Latest())
+	db, err := joinDatabase(ctx, c.Database, p.quiet(), opening{founds: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close(context.WithoutCancel(ctx))) }()
+	if err := migrations.Up(ctx, db.url, p.logger(c.Log)); err != nil {
+		return err
+	}
+	at, err := db.System().SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return p.print(map[string]any{"schema": at})
+	}
+	_, err = fmt.Fprintf(p.stdout, "schema %d\n", at)
 	return err
 }

@@ -6,40 +6,53 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/getgraft/graft/internal/embedpg"
 	"github.com/getgraft/graft/server"
 )
 
-type serveCmd struct{ server.Config }
+type serveCmd struct {
+	server.Config
+}
 
 // Run serves until it is told to stop, and stops the private Postgres last.
 func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
-	if err := c.Check(); err != nil {
-		return errConfig{err}
+	if err := check(c.Database, c.Check()); err != nil {
+		return err
 	}
 	log := p.logger(c.Log)
-	db, err := openDatabase(ctx, c.Database, log)
+	// Before the database, whose start takes seconds: a taken port is told at once.
+	listener, err := c.listen(ctx, "GRAFT_LISTEN", c.Listen)
 	if err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, db.Close(context.WithoutCancel(ctx))) }()
-	keys, err := masterKeys(c.Database)
-	if err != nil {
-		return err
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listen on GRAFT_LISTEN: %w", err)
 	}
 	defer func() { _ = listener.Close() }()
 	var metrics net.Listener
 	if c.MetricsListen != "" {
-		if metrics, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.MetricsListen); err != nil {
-			return fmt.Errorf("listen on GRAFT_METRICS_LISTEN: %w", err)
+		if metrics, err = c.listen(ctx, "GRAFT_METRICS_LISTEN", c.MetricsListen); err != nil {
+			return err
 		}
 		defer func() { _ = metrics.Close() }()
+	}
+	db, err := openDatabase(ctx, c.Database, log, opening{founds: true, migrates: true})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, db.Close(context.WithoutCancel(ctx))); err == nil {
+			log.Info("stopped")
+		}
+	}()
+	if err := db.current(ctx); err != nil {
+		return err
+	}
+	keys, err := masterKeys(ctx, c.Database, db)
+	if err != nil {
+		return err
 	}
 	c.Listen = listener.Addr().String() // the port, where :0 was asked for
 	c.Origin = c.Public()
@@ -51,6 +64,11 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	run, ctx := errgroup.WithContext(ctx)
+	run.Go(func() error {
+		<-ctx.Done()
+		log.Info("stopping")
+		return nil
+	})
 	run.Go(func() error { return s.Serve(ctx, listener, metrics) })
 	if db.cluster != nil {
 		// Without its database the gateway could only refuse: it ends, and whoever started it starts both again.
@@ -64,6 +82,34 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 		})
 	}
 	return run.Wait()
+}
+
+// listen takes an address that the variable called name asks for.
+func (c *serveCmd) listen(ctx context.Context, name, address string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		if err != nil {
+			err = fmt.Errorf("listen on %s: %w", name, err)
+		}
+		return l, err
+	}
+	// Who starts it twice is told that, and not to take another port.
+	if c.DatabaseURL == "" {
+		if state, err := embedpg.Look(c.DataDir); err == nil && state.Held != nil {
+			return nil, state.Held
+		}
+	}
+	return nil, fmt.Errorf("%s is taken. Choose another with %s=%s", address, name, another(address))
+}
+
+// another is an address beside one that is taken.
+func another(address string) string {
+	host, port, _ := net.SplitHostPort(address) // it was listened on
+	n, err := net.LookupPort("tcp", port)
+	if err != nil || n > 65000 {
+		n = 8080
+	}
+	return net.JoinHostPort(host, strconv.Itoa(n+10))
 }
 
 // announce prints the one line a person needs: the link to begin with, or the address.

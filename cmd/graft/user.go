@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -15,26 +14,34 @@ import (
 const linkLife = 72 * time.Hour
 
 type userAddCmd struct {
-	server.Database
-	server.Address
 	Email string `required:"" help:"Email address; the account's name."`
 	Org   string `help:"Organisation. Made if it is missing; when absent, the only one there is, or one called after the email's domain."`
-	Role  string `default:"member" enum:"owner,admin,member,auditor" help:"Role in the organisation: ${enum}. Its first user is owner."`
+	Role  string `help:"Role in the organisation: owner, admin, member or auditor; member when absent. An organisation's first user is its owner, and nobody's role is changed."`
 	JSON  bool   `help:"Print JSON."`
+
+	server.Database `group:"Settings of the deployment:"`
+	server.Address  `group:"Settings of the deployment:"`
 }
 
-// Run makes the account and its membership where they are missing, and always a fresh link.
+// Run makes the account and its membership where they are missing, and a fresh link.
 func (c *userAddCmd) Run(ctx context.Context, p *program) error {
-	role, err := store.ParseRole(c.Role)
-	if err != nil {
+	if err := check(c.Database, c.Address.Check(), c.Database.Check()); err != nil {
 		return err
 	}
-	return p.with(ctx, c.Database, func(db *database) error {
+	if err := store.CheckEmail(store.FoldEmail(c.Email)); err != nil {
+		return err
+	}
+	if c.Role != "" {
+		if _, err := store.ParseRole(c.Role); err != nil {
+			return err
+		}
+	}
+	return p.with(ctx, c.Database, opening{founds: true, migrates: true}, func(db *database) error {
 		org, err := orgToJoin(ctx, db, c.Org, c.Email)
 		if err != nil {
 			return err
 		}
-		o, user, err := db.System().Enrol(ctx, org, c.Email, role)
+		e, user, err := db.System().Enrol(ctx, org, c.Email, store.Role(c.Role))
 		if err != nil {
 			return err
 		}
@@ -42,14 +49,18 @@ func (c *userAddCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		link := c.Public() + "/setup/" + token
+		email, link := store.FoldEmail(c.Email), c.Public()+"/setup/"+token
 		if c.JSON {
-			return json.NewEncoder(p.stdout).Encode(map[string]any{
-				"email": store.FoldEmail(c.Email), "user": user, "organisation": o.Name, "link": link,
-				"expiresAt": db.Now().Add(linkLife).Format(time.RFC3339),
+			return p.print(map[string]any{
+				"email": email, "user": user, "organisation": e.Name, "organisationMade": e.Founded, "role": e.Role,
+				"link": link, "expiresAt": db.Now().Add(linkLife).Format(time.RFC3339),
 			})
 		}
-		_, _ = fmt.Fprintf(p.stderr, "%s in %s. The link works once, for three days:\n", store.FoldEmail(c.Email), o.Name)
+		if e.Founded {
+			p.say("Made the organisation %s; %s is its %s. The link works once, for three days:", e.Name, email, e.Role)
+		} else {
+			p.say("%s is in %s, as %s. The link works once, for three days:", email, e.Name, e.Role)
+		}
 		_, err = fmt.Fprintln(p.stdout, link)
 		return err
 	})

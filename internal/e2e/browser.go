@@ -19,9 +19,10 @@ type Browser struct {
 
 // View is how a page is looked at.
 type View struct {
-	Width, Height int64 // CSS pixels
-	Dark          bool  // prefers-color-scheme
-	NoScript      bool  // the page's scripts do not run; ours still do
+	Width, Height int64  // CSS pixels
+	Dark          bool   // prefers-color-scheme
+	NoScript      bool   // the page's scripts do not run; ours still do
+	Zone          string // IANA time zone of the reader; "" is the machine's
 }
 
 // Phone and Desk are the two widths every page must hold at.
@@ -87,6 +88,7 @@ func (b *Browser) Page(t testing.TB, view View) *Page {
 		t.Fatalf("open a page: %v", err)
 	}
 	p.watchConsole()
+	p.watchLoads()
 	t.Cleanup(p.keepFailure)
 	return p
 }
@@ -117,6 +119,10 @@ func (v View) set() chromedp.Action[chromedp.Void] {
 					{Name: "prefers-reduced-motion", Value: "reduce"}, // axe measures colours in mid-transition otherwise
 				},
 			})
+			return err
+		}),
+		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: v.Zone})
 			return err
 		}),
 		scripts(!v.NoScript),

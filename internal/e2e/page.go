@@ -2,14 +2,22 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -23,7 +31,14 @@ type Page struct {
 	t    testing.TB
 	ctx  context.Context
 	view View
+
+	mu          sync.Mutex
+	failedLoads []string
+	told        int // how many of them Sound has told
 }
+
+// View is how the page is looked at.
+func (p *Page) View() View { return p.view }
 
 // Visit loads a URL and returns the HTTP status of the page that came of it, redirects followed.
 func (p *Page) Visit(url string) int {
@@ -35,19 +50,41 @@ func (p *Page) Visit(url string) int {
 // Click clicks the first element that a CSS selector finds, once it is visible.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	p.Do(chromedp.Click(chromedp.CSS(selector)))
+	p.click(selector, func(ctx context.Context, click chromedp.Action[chromedp.Void]) error {
+		return chromedp.Do(ctx, click)
+	})
 }
 
-// Submit clicks like Click and waits for the page that follows.
+// Submit clicks like Click and waits for the page that follows. It returns that page's HTTP status.
 func (p *Page) Submit(selector string) int {
+	p.t.Helper()
+	status := 0
+	p.click(selector, func(ctx context.Context, click chromedp.Action[chromedp.Void]) error {
+		response, err := chromedp.RunResponse(ctx, click)
+		if err == nil {
+			status = int(response.Status)
+		}
+		return err
+	})
+	return status
+}
+
+// click runs a click, again where a live page put another element in place before the click came.
+func (p *Page) click(selector string, run func(context.Context, chromedp.Action[chromedp.Void]) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	response, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
-	if err != nil {
-		p.t.Fatalf("submit %s: %v", selector, err)
+	for {
+		err := run(ctx, chromedp.Click(chromedp.CSS(selector)))
+		var replaced *cdproto.Error
+		if errors.As(err, &replaced) && strings.Contains(replaced.Message, "Could not find node") {
+			continue
+		}
+		if err != nil {
+			p.t.Fatalf("click %s: %v", selector, err)
+		}
+		return
 	}
-	return int(response.Status)
 }
 
 // Fill replaces what stands in a field by typing.
@@ -81,13 +118,14 @@ func (p *Page) SeeText(selector, text string) {
 	look := chromedp.Evaluate[string](fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
+	var got string
 	for {
-		got, err := chromedp.Run(ctx, look)
-		switch {
-		case strings.Contains(got, text):
+		now, err := chromedp.Run(ctx, look)
+		if err == nil { // else it is between two pages
+			got = now
+		}
+		if strings.Contains(got, text) {
 			return
-		case err != nil:
-			p.t.Fatalf("wait for %q in %s: %v", text, selector, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -107,6 +145,57 @@ func (p *Page) Path() string {
 func (p *Page) Overflow() int {
 	p.t.Helper()
 	return Read(p, chromedp.Evaluate[int]("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+}
+
+// Press types keys as they are on the keyboard, whatever has the focus: kb.Tab, kb.Enter, letters.
+func (p *Page) Press(keys string, modifiers ...chromedp.Modifier) {
+	p.t.Helper()
+	p.Do(chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
+}
+
+// Show brings the page's window to sight or, false, out of it, as when it is minimised. A page cannot tell that from
+// another tab in front of it.
+func (p *Page) Show(inSight bool) {
+	p.t.Helper()
+	state := browser.WindowStateMinimized
+	if inSight {
+		state = browser.WindowStateNormal
+	}
+	p.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		window, err := cdp.Call(ctx, target, browser.GetWindowForTarget, browser.GetWindowForTargetParams{})
+		if err != nil {
+			return err
+		}
+		_, err = cdp.Call(ctx, target, browser.SetWindowBounds,
+			browser.SetWindowBoundsParams{WindowID: window.WindowID, Bounds: &browser.Bounds{WindowState: state}})
+		return err
+	}))
+}
+
+// Sound fails the test for what no page may have: a broken accessibility rule, a scroll sideways, a part that did not
+// load.
+func (p *Page) Sound() {
+	p.t.Helper()
+	where := p.Path()
+	for _, v := range p.Violations() {
+		p.t.Errorf("%s: axe: %s", where, v)
+	}
+	if by := p.Overflow(); by != 0 {
+		p.t.Errorf("%s is %d pixels wider than the screen", where, by)
+	}
+	failed := p.FailedLoads()
+	for _, load := range failed[p.told:] {
+		p.t.Errorf("%s: did not load: %s", where, load)
+	}
+	p.told = len(failed)
+}
+
+// FailedLoads returns what failed to load since the page was opened, or was answered with an error: styles, scripts,
+// fetches, streams. Not the pages themselves, whose status Visit and Submit return.
+func (p *Page) FailedLoads() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.failedLoads)
 }
 
 // Do runs chromedp actions that return nothing.
@@ -189,6 +278,33 @@ func (p *Page) watchConsole() {
 			p.t.Errorf("the page complained: %s", complaint)
 		}
 	})
+}
+
+// watchLoads notes what fails to load.
+func (p *Page) watchLoads() {
+	urls := map[network.RequestID]string{}
+	note := func(url, why string) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.failedLoads = append(p.failedLoads, url+": "+why)
+	}
+	err := chromedp.Listen(p.ctx, func(event any) {
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			urls[e.RequestID] = e.Request.URL
+		case *network.EventResponseReceived:
+			if e.Type != network.ResourceTypeDocument && e.Response.Status >= http.StatusBadRequest {
+				note(e.Response.URL, strconv.Itoa(int(e.Response.Status)))
+			}
+		case *network.EventLoadingFailed:
+			if !e.Canceled { // as a stream is when its page goes
+				note(urls[e.RequestID], e.ErrorText)
+			}
+		}
+	})
+	if err != nil {
+		p.t.Fatalf("watch what a page loads: %v", err)
+	}
 }
 
 func complains(m chromedp.ConsoleMessage) bool {

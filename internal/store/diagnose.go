@@ -4,10 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+// CheckURL reports whether url can be read as the address of a database. The error holds no part of url: where one
+// cannot be read, its password may be anywhere.
+func CheckURL(url string) error {
+	_, err := pgxpool.ParseConfig(url)
+	if err == nil {
+		return nil
+	}
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		return errors.New("names a file of keys or certificates that cannot be read")
+	}
+	return errors.New("cannot be read; write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in the password, and so on")
+}
+
+// Unreached is one line, without a password, that says where no connection was had and why. ok is false where err is
+// of anything else.
+func Unreached(err error) (line string, ok bool) {
+	var failed *pgconn.ConnectError
+	if !errors.As(err, &failed) {
+		return "", false
+	}
+	at := failed.Config.Host
+	if !filepath.IsAbs(at) { // a unix socket's folder is
+		at = net.JoinHostPort(at, strconv.Itoa(int(failed.Config.Port)))
+	}
+	return fmt.Sprintf("cannot reach the database at %s: %s", at, causeOf(failed)), true
+}
+
+// causeOf is what the server said, else what the network did, else the last that was tried.
+func causeOf(err *pgconn.ConnectError) string {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return said.Message
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err.Error()
+	}
+	lines := strings.Split(err.Unwrap().Error(), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
 
 // A Diagnosis is what an operator wants to know of a database.
 type Diagnosis struct {

@@ -1,11 +1,13 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
 )
@@ -53,6 +55,45 @@ func roleOf(t *testing.T, dsn string) (role string) {
 		t.Fatal(err)
 	}
 	return role
+}
+
+func TestCheckURLTellsNothingOfTheURL(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"postgres://graft:secret@db.internal:5433/graft?sslmode=disable", "postgres://x", "host=/run/pg user=graft password=secret"} {
+		if err := store.CheckURL(url); err != nil {
+			t.Errorf("CheckURL(%q) = %v, want nil", url, err)
+		}
+	}
+	for _, url := range []string{
+		"nonsense", "postgres://graft:secret/word@db/graft", "postgres://graft:sec:ret@db:secret/graft", "postgres://graft:secret@db:99999/graft",
+		"postgres://graft:secret@db/graft?sslmode=secret", "host=db password=secret port", "postgres://graft:secret@db/graft?sslmode=verify-full&sslrootcert=/secret",
+		"postgres://graft:secret@db/graft?pool_max_conns=secret",
+	} {
+		if err := store.CheckURL(url); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "sec:") {
+			t.Errorf("CheckURL(%q) = %v, want an error without a part of it", url, err)
+		}
+	}
+}
+
+func TestUnreachedIsOneLineWithoutThePassword(t *testing.T) {
+	t.Parallel()
+	socket := t.TempDir()
+	dsn := storetest.PrivateURL(t)
+	for _, tt := range []struct{ url, want string }{
+		{"postgres://graft:secret@127.0.0.1:1/x", "cannot reach the database at 127.0.0.1:1: connect: connection refused"},
+		{"postgres://graft:secret@127.0.0.1:1,localhost:1/x", "cannot reach the database at 127.0.0.1:1: connect: connection refused"},
+		{"host=" + socket + " user=graft password=secret", "cannot reach the database at " + socket + ": connect: no such file or directory"},
+		{as(t, dsn, "graft_test_nobody"), `: role "graft_test_nobody" does not exist`},
+	} {
+		_, err := store.Open(t.Context(), store.Config{URL: tt.url})
+		got, ok := store.Unreached(fmt.Errorf("do it: %w", err))
+		if !ok || !strings.Contains(got, tt.want) || strings.ContainsAny(got, "\n\t") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("Unreached(%v) = %q, %v, want one line with %q", err, got, ok, tt.want)
+		}
+	}
+	if line, ok := store.Unreached(reason.NotFound); ok {
+		t.Errorf("Unreached() of another error = %q, want none", line)
+	}
 }
 
 // TestProveTenancyBites breaks one lock after the other; the proof must see each.
