@@ -231,7 +231,10 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 // onEachReplica reports whether ok holds on every one of the kit's two replicas: the proxy takes turns.
 func onEachReplica(ok func() bool) func() bool {
-	return func() bool { return ok() && ok() }
+	return func() bool {
+		first, second := ok(), ok()
+		return first && second
+	}
 }
 
 // A listener is an open GET stream.

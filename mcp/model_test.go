@@ -156,7 +156,7 @@ func TestA16NothingIsReplayed(t *testing.T) {
 	c.call("promote", `{"vendor":"builtin","name":"reshape"}`)
 	second.wait(listChanged)
 	foreign := connect(t, k, "2025-06-18")
-	resp := foreign.send(t.Context(), http.MethodGet, foreign.url, nil, "Last-Event-ID: 1") //nolint:bodyclose // closed below
+	resp := foreign.send(t.Context(), http.MethodGet, foreign.url, nil, "Last-Event-ID: 1")
 	defer func() { _ = resp.Body.Close() }()
 	k.StopAll()
 	for name, lines := range map[string][]string{"the other stream of the session": first.ended(), "the stream it came on": second.ended()} {

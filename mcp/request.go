@@ -295,7 +295,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Cal
 func (h *Handler) failed(ctx context.Context, what string, err error) *rpc.Error {
 	r := refusalOf(err)
 	if isOurs(r) {
-		h.c.Log.ErrorContext(ctx, what, slog.Any("err", err), slog.String("request_id", h.c.RequestID(ctx)))
+		h.c.Log.ErrorContext(ctx, "request failed", slog.String("what", what), slog.Any("err", err), slog.String("request_id", h.c.RequestID(ctx)))
 		r = r.With("requestId", h.c.RequestID(ctx))
 	}
 	return rpc.FromRefusal(r)

@@ -252,8 +252,23 @@ const listWindow = 2 * time.Second
 func (ss *streams) listChanged(agent store.AgentID) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	a := ss.of[agent]
-	if a == nil || a.later != nil {
+	if a := ss.of[agent]; a != nil {
+		ss.changed(a)
+	}
+}
+
+// listsChanged tells every agent's clients to read the list again, because any list may have moved unheard.
+func (ss *streams) listsChanged() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, a := range ss.of {
+		ss.changed(a)
+	}
+}
+
+// changed is called under mu.
+func (ss *streams) changed(a *agentStreams) {
+	if a.later != nil {
 		return
 	}
 	if wait := listWindow - time.Since(a.told); wait > 0 {

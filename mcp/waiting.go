@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/getgraft/graft/internal/rpc"
@@ -245,9 +244,7 @@ func (h *Handler) cancelled(ctx context.Context, c store.Caller, s session, para
 	var p struct {
 		RequestID jsontext.Value `json:"requestId"`
 	}
-	if json.Unmarshal(params, &p) != nil {
-		return nil // a notification cannot be answered
-	}
+	_ = rpc.Params(params, &p) // a notification cannot be answered: what makes no sense is passed over
 	id, ok := rpc.ParseID(p.RequestID)
 	if !ok || h.waiting.cancel(s.id, id.String()) {
 		return nil

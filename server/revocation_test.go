@@ -322,7 +322,7 @@ func stream(t *testing.T, k *servertest.Kit, r *servertest.Replica, token string
 	}
 	req.Host = host
 	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Accept": {"text/event-stream"}, "Mcp-Session-Id": {opened.header.Get("Mcp-Session-Id")}}
-	resp, err := bare.Do(req)
+	resp, err := bare.Do(req) //nolint:bodyclose // closed when the stream ends
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("GET = %v, %v", resp, err)
 	}

@@ -151,7 +151,9 @@ func (h *home) serve(env ...string) *serving {
 	}
 	if s.first == "" {
 		_ = cmd.Process.Kill()
-		_ = <-s.done
+		if err := <-s.done; err == nil {
+			h.t.Error("serve ended well and printed nothing")
+		}
 		h.t.Fatalf("serve printed nothing:\n%s", s.errout)
 	}
 	h.t.Cleanup(func() { _ = s.end(syscall.SIGKILL) })

@@ -233,6 +233,17 @@ func (l *Log) String() string {
 	return l.b.String()
 }
 
+// Warnings are the lines so far that say what went wrong.
+func (l *Log) Warnings() string {
+	var b strings.Builder
+	for line := range strings.Lines(l.String()) {
+		if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
 // A proxy sends each request to the next replica.
 type proxy struct {
 	url  string
