@@ -122,9 +122,9 @@ type serving struct {
 }
 
 // serve starts the gateway and waits for its line.
-func (h *home) serve(env ...string) *serving {
+func (h *home) serve() *serving {
 	h.t.Helper()
-	cmd := h.command(context.WithoutCancel(h.t.Context()), env, "serve")
+	cmd := h.command(context.WithoutCancel(h.t.Context()), nil, "serve")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		h.t.Fatal(err)
@@ -149,7 +149,7 @@ func (h *home) serve(env ...string) *serving {
 	}
 	if s.first == "" {
 		_ = cmd.Process.Kill()
-		_ = <-s.done
+		<-s.done
 		h.t.Fatalf("serve printed nothing:\n%s", s.errout)
 	}
 	h.t.Cleanup(func() { _ = s.end(syscall.SIGKILL) })

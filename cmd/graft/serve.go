@@ -104,7 +104,7 @@ func (c *serveCmd) listen(ctx context.Context, name, address string) (net.Listen
 // another is an address beside one that is taken.
 func another(address string) string {
 	host, port, _ := net.SplitHostPort(address) // it was listened on
-	n, err := net.LookupPort("tcp", port)
+	n, err := strconv.Atoi(port)
 	if err != nil || n > 65000 {
 		n = 8080
 	}
