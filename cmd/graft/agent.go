@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -13,9 +12,10 @@ import (
 
 // tenant is what every command on one organisation is told.
 type tenant struct {
-	server.Database
 	Org  string `help:"Organisation; needed where there are several."`
 	JSON bool   `help:"Print JSON."`
+
+	server.Database `group:"Settings of the deployment:"`
 }
 
 // as runs fn for the organisation, as the operator.
@@ -30,9 +30,9 @@ func (t *tenant) as(ctx context.Context, p *program, fn func(*store.Tx) error) e
 }
 
 type agentAddCmd struct {
-	tenant
 	Name string `required:"" help:"Name of the agent."`
 	User string `help:"Email of the member it is made for. When absent, the organisation's first owner."`
+	tenant
 }
 
 // Run makes the agent.
@@ -56,9 +56,9 @@ func (c *agentAddCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(p.stdout).Encode(map[string]any{"id": agent.ID, "name": agent.Name, "token": token})
+		return p.print(map[string]any{"id": agent.ID, "name": agent.Name, "token": token})
 	}
-	_, _ = fmt.Fprintf(p.stderr, "%s is made. Its token is shown this once:\n", agent.Name)
+	p.say("%s is made. Its token is shown this once:", agent.Name)
 	_, err = fmt.Fprintln(p.stdout, token)
 	return err
 }
@@ -82,7 +82,11 @@ func (c *agentListCmd) Run(ctx context.Context, p *program) error {
 				"id": a.ID, "name": a.Name, "user": a.UserName, "createdAt": a.CreatedAt, "lastUsedAt": a.LastUsedAt, "revokedAt": a.RevokedAt,
 			}
 		}
-		return json.NewEncoder(p.stdout).Encode(list)
+		return p.print(list)
+	}
+	if len(agents) == 0 {
+		p.say("No agents yet.")
+		return nil
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "NAME\tID\tMADE BY\tLAST USED\tSTATE")
@@ -104,8 +108,8 @@ func when(t *time.Time) string {
 }
 
 type agentRevokeCmd struct {
-	tenant
 	Name string `required:"" help:"Name of the agent."`
+	tenant
 }
 
 // Run revokes the live agent of that name.
@@ -124,7 +128,7 @@ func (c *agentRevokeCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(p.stdout).Encode(map[string]any{"id": agent.ID, "name": agent.Name, "revoked": true})
+		return p.print(map[string]any{"id": agent.ID, "name": agent.Name, "revoked": true})
 	}
 	_, err = fmt.Fprintf(p.stdout, "%s is revoked.\n", agent.Name)
 	return err

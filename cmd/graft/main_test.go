@@ -56,6 +56,9 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if !link.MatchString(strings.TrimSpace(one)) || one == two || get(t, strings.TrimSpace(one)) != http.StatusOK {
 		t.Errorf("user add printed %q and %q, want a fresh link each time, alone on stdout", one, two)
 	}
+	if got := h.run("agent", "list"); got != (outcome{0, "", "No agents yet.\n"}) {
+		t.Errorf("agent list without agents = %+v", got)
+	}
 	token := strings.TrimSpace(h.ok("agent", "add", "--name", "hermes"))
 	if !store.WellFormed(store.StaticTokenPrefix, token) {
 		t.Errorf("agent add printed %q, want the token alone", token)
@@ -210,6 +213,9 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 	if got := h.ok("serve", "--help"); !strings.Contains(got, "GRAFT_LISTEN") || !strings.Contains(got, "GRAFT_ORIGINS_ALLOW") {
 		t.Errorf("serve --help does not name its variables:\n%s", got)
+	}
+	if got := h.ok("agent", "add", "--help"); strings.Index(got, "--user") > strings.Index(got, "--database-url") || !strings.Contains(got, "--user") {
+		t.Errorf("agent add --help has its own flags after those of every command:\n%s", got)
 	}
 	if got := h.ok("--version"); strings.TrimSpace(got) == "" {
 		t.Errorf("--version = %q", got)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -502,8 +503,11 @@ func (s *System) SchemaVersion(ctx context.Context) (v int64, err error) {
 		return err
 	})
 	// Before the first migration there is no such table (42P01) and, in a new cluster, no such role (22023).
-	if c := code(err); c == "42P01" || c == "22023" {
+	switch code(err) {
+	case "42P01", "22023":
 		return 0, nil
+	case "42501": // insufficient_privilege
+		return 0, errors.New("the login is not a member of graft_system: run graft migrate")
 	}
 	return v, err
 }

@@ -383,6 +383,16 @@ func TestSweepDeletesWhatRanOut(t *testing.T) {
 	}
 }
 
+func TestSchemaVersionForAStranger(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.PrivateURL(t)
+	run(t, connect(t, storetest.Superuser(t, dsn)), `DROP ROLE IF EXISTS graft_test_outsider`, `CREATE ROLE graft_test_outsider LOGIN`)
+	_, err := storetest.Open(t, as(t, dsn, "graft_test_outsider"), nil).System().SchemaVersion(t.Context())
+	if want := "the login is not a member of graft_system: run graft migrate"; err == nil || err.Error() != want {
+		t.Errorf("SchemaVersion() for a login without our roles = %v, want %q", err, want)
+	}
+}
+
 func TestSchemaVersion(t *testing.T) {
 	t.Parallel()
 	older := storetest.PrivateURL(t)
