@@ -149,5 +149,6 @@ func (h *Handler) Hear(e bus.Event) {
 func (h *Handler) Reset() {
 	h.views.reset()
 	h.streams.recheck(func(*stream) bool { return true })
+	h.streams.listsChanged()
 	h.waiting.wakeAll()
 }
