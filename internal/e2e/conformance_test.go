@@ -74,6 +74,11 @@ func fixtureURL(t *testing.T, replicas int) string {
 	_, port, _ := strings.Cut(proxy.Listener.Addr().String(), ":")
 	origin := "http://localhost:" + port
 	_, kit, token := startFixture(t, servertest.Options{Origin: origin, Replicas: replicas})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(kit.Log.Warnings())
+		}
+	})
 	gateway, err := url.Parse(kit.URL)
 	if err != nil {
 		t.Fatal(err)
