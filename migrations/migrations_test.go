@@ -250,7 +250,8 @@ func TestUpSaysWhatToRun(t *testing.T) {
 		{"a right to make roles", []string{`ALTER ROLE plain CREATEROLE`}, "ALTER DATABASE d OWNER TO plain;"},
 		{"a schema of another's", []string{`ALTER ROLE plain CREATEROLE`, `ALTER SCHEMA public OWNER TO graft`}, "ALTER SCHEMA public OWNER TO plain;"},
 		{
-			"roles of another's", []string{`CREATE ROLE graft_owner`, `CREATE ROLE graft_app`, `CREATE ROLE graft_system`, `ALTER DATABASE d OWNER TO plain`},
+			"roles of another's",
+			[]string{`CREATE ROLE graft_owner`, `CREATE ROLE graft_app`, `CREATE ROLE graft_system`, `ALTER DATABASE d OWNER TO plain`},
 			"GRANT graft_owner, graft_app, graft_system TO plain;",
 		},
 	} {

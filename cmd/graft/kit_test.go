@@ -149,8 +149,8 @@ func (h *home) serve() *serving {
 	}
 	if s.first == "" {
 		_ = cmd.Process.Kill()
-		<-s.done
-		h.t.Fatalf("serve printed nothing:\n%s", s.errout)
+		ended := <-s.done
+		h.t.Fatalf("serve printed nothing (%v):\n%s", ended, s.errout)
 	}
 	h.t.Cleanup(func() { _ = s.end(syscall.SIGKILL) })
 	return s
