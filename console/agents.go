@@ -139,6 +139,7 @@ func (h *Handler) AgentCreate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	})
 	if ref := reason.Of(err); err != nil && ref.Details["field"] == "name" {
+		h.c.Refused(ctx, ref.Word)
 		shell := v.frame(atAgents)
 		if ref.Word == reason.NameTaken {
 			ref = reason.Refuse(ref.Word, "%s If you just made it, open it and make a new token.", ref.Message).Field("name")

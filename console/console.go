@@ -11,6 +11,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 )
 
@@ -28,6 +29,8 @@ type Config struct {
 	Streams func(store.AgentID) int
 	// LiveEvery is how often a live page looks for changes.
 	LiveEvery time.Duration
+	// Refused notes the word that a request was refused with, for its log line.
+	Refused func(ctx context.Context, word reason.Word)
 	// Stop ends the live streams when it is closed, while requests under way go on. Nil: never.
 	Stop <-chan struct{}
 	// RequestID is the id of the request that ctx belongs to.
@@ -51,7 +54,7 @@ func New(c Config) (*Handler, error) {
 	if err != nil || u.Host == "" || u.Path != "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("console: origin %q is not http:// or https:// and a host alone", c.Origin)
 	}
-	if c.DB == nil || c.Catalog == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.LiveEvery <= 0 {
+	if c.DB == nil || c.Catalog == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.Refused == nil || c.LiveEvery <= 0 {
 		return nil, errors.New("console: the configuration is not complete")
 	}
 	h := &Handler{

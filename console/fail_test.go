@@ -11,6 +11,7 @@ import (
 
 	"github.com/getgraft/graft/console"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
 )
@@ -70,7 +71,8 @@ func TestConfigThatIsNotComplete(t *testing.T) {
 	t.Parallel()
 	db, _ := storetest.New(t)
 	good := console.Config{
-		DB: db, Catalog: catalog.New(), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Refused: func(context.Context, reason.Word) {},
+		DB:      db, Catalog: catalog.New(), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Streams: func(store.AgentID) int { return 0 }, LiveEvery: time.Second, RequestID: func(context.Context) string { return "" },
 	}
 	if _, err := console.New(good); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/getgraft/graft/console"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
 )
@@ -83,7 +84,8 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	}
 	var err error
 	s.handler, err = console.New(console.Config{
-		DB: s.db, Catalog: catalog.New(catalog.Builtins{}), Origin: scheme + s.server.Listener.Addr().String(),
+		Refused: func(context.Context, reason.Word) {},
+		DB:      s.db, Catalog: catalog.New(catalog.Builtins{}), Origin: scheme + s.server.Listener.Addr().String(),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },

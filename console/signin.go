@@ -61,6 +61,7 @@ func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if len(orgs) == 0 {
+		h.c.Refused(ctx, reason.SignInFailed)
 		return h.drawSignIn(w, r, reason.SignInFailed.Status(), web.SignIn{
 			Email: email, Next: next,
 			Error: "That email and password do not belong together. Try again, or ask whoever runs Graft for a new link.",

@@ -44,6 +44,8 @@ type Config struct {
 	Address func(*http.Request) string
 	// RequestID is the id of the request that ctx belongs to.
 	RequestID func(context.Context) string
+	// Refused notes the word that a request was refused with, for its log line.
+	Refused func(ctx context.Context, word reason.Word)
 	// Spend counts n requests more against the agent's rate, and refuses them where they are too many.
 	Spend func(w http.ResponseWriter, r *http.Request, n int) error
 	// Offer is what is served beside tools; nil is nothing.
@@ -120,20 +122,20 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 		return h.delete(w, r, c)
 	}
 	w.Header().Set("Allow", allow)
-	return h.refuse(w, rpc.ID{}, reason.Refuse(reason.MethodNotAllowed, "%s is not served here.", r.Method))
+	return h.refuse(w, r, rpc.ID{}, reason.Refuse(reason.MethodNotAllowed, "%s is not served here.", r.Method))
 }
 
 // post reads the messages a client sends and hands them to their era (Transports, Sending Messages to the Server).
 func (h *Handler) post(w http.ResponseWriter, r *http.Request, c store.Caller) error {
 	if err := checkContent(r); err != nil {
-		return h.refuse(w, rpc.ID{}, err)
+		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	if !accepts(r.Header, typeJSON) && !accepts(r.Header, typeEvent) {
-		return h.refuse(w, rpc.ID{}, reason.Refuse(reason.NotAcceptable, "Accept must list application/json or text/event-stream."))
+		return h.refuse(w, r, rpc.ID{}, reason.Refuse(reason.NotAcceptable, "Accept must list application/json or text/event-stream."))
 	}
 	body, done, err := h.readBody(r, c.Agent)
 	if err != nil {
-		return h.refuse(w, rpc.ID{}, err)
+		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	defer done()
 	if members, ok, failed := rpc.Batch(body); ok {
@@ -143,13 +145,13 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, c store.Caller) e
 	e, err := eraOf(r.Header.Get(headerVersion))
 	switch {
 	case failed != nil && (err != nil || e == stateless) && failed.Code == rpc.InvalidParams:
-		return h.fail(w, http.StatusBadRequest, m.ID, failed)
+		return h.fail(w, r, http.StatusBadRequest, m.ID, failed)
 	case failed != nil:
-		return h.fail(w, statusOf(failed), m.ID, failed)
+		return h.fail(w, r, statusOf(failed), m.ID, failed)
 	case m.Method == string(mcpgo.MethodInitialize) && e == sessions:
 		return h.initialize(w, r, c, m) // it negotiates for itself, whatever the header says
 	case err != nil:
-		return h.refuse(w, m.ID, err)
+		return h.refuse(w, r, m.ID, err)
 	case e == stateless || claimsModern(m):
 		return h.postStateless(w, r, c, m)
 	}
@@ -160,7 +162,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, c store.Caller) e
 func (h *Handler) postSession(w http.ResponseWriter, r *http.Request, c store.Caller, m rpc.Message, body []byte) error {
 	s, err := h.session(r, c)
 	if err != nil {
-		return h.refuse(w, m.ID, err)
+		return h.refuse(w, r, m.ID, err)
 	}
 	h.usage.saw(c, s.id, h.now())
 	if m.IsNotification() || m.IsResponse() {
@@ -200,12 +202,12 @@ const maxBatch = 100
 func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Caller, members []jsontext.Value, failed *rpc.Error) error {
 	e, err := eraOf(r.Header.Get(headerVersion))
 	if err != nil {
-		return h.refuse(w, rpc.ID{}, err)
+		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	var s session
 	if e == sessions {
 		if s, err = h.session(r, c); err != nil {
-			return h.refuse(w, rpc.ID{}, err)
+			return h.refuse(w, r, rpc.ID{}, err)
 		}
 	}
 	switch {
@@ -215,10 +217,10 @@ func (h *Handler) postBatch(w http.ResponseWriter, r *http.Request, c store.Call
 		failed = &rpc.Error{Code: rpc.InvalidRequest, Message: "A batch holds at most 100 messages."}
 	}
 	if failed != nil {
-		return h.fail(w, http.StatusBadRequest, rpc.ID{}, failed)
+		return h.fail(w, r, http.StatusBadRequest, rpc.ID{}, failed)
 	}
 	if err := h.c.Spend(w, r, len(members)-1); err != nil { // each counts as if it had come alone, and one has been
-		return h.refuse(w, rpc.ID{}, err)
+		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	h.usage.saw(c, s.id, h.now())
 	x := h.exchange(w, r.Header)
@@ -305,7 +307,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c store.Caller)
 		err = errEnded
 	}
 	if err != nil {
-		return h.refuse(w, rpc.ID{}, err)
+		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	h.views.forget(c.Agent) // here at once; elsewhere the bus says it
 	h.waiting.endSession(s.id)

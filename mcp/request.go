@@ -251,7 +251,7 @@ type initializeParams struct {
 // over: a client that starts anew may still hold an old one.
 func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Caller, m rpc.Message) error {
 	if m.IsNotification() {
-		return h.fail(w, http.StatusBadRequest, m.ID, &rpc.Error{Code: rpc.InvalidRequest, Message: "initialize needs an id."})
+		return h.fail(w, r, http.StatusBadRequest, m.ID, &rpc.Error{Code: rpc.InvalidRequest, Message: "initialize needs an id."})
 	}
 	x := h.exchange(w, r.Header)
 	defer x.close()

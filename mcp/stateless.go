@@ -70,12 +70,12 @@ func (h *Handler) postStateless(w http.ResponseWriter, r *http.Request, c store.
 		failed = h.checkHeaders(r, c, m)
 	}
 	if failed != nil {
-		return h.fail(w, statusStateless(failed), m.ID, failed)
+		return h.fail(w, r, statusStateless(failed), m.ID, failed)
 	}
 	h.usage.sawAgent(c, h.now())
 	can, failed := declared(meta.Capabilities)
 	if failed != nil {
-		return h.fail(w, statusStateless(failed), m.ID, failed)
+		return h.fail(w, r, statusStateless(failed), m.ID, failed)
 	}
 	if mcpgo.MCPMethod(m.Method) == mcpgo.MethodSubscriptionsListen {
 		return h.listen(w, r, c, m)
@@ -232,13 +232,13 @@ func (h *Handler) complete(result jsontext.Value) jsontext.Value {
 // listen answers subscriptions/listen with a stream that belongs to the agent (2026-07-28, Subscriptions).
 func (h *Handler) listen(w http.ResponseWriter, r *http.Request, c store.Caller, m rpc.Message) error {
 	if !accepts(r.Header, typeEvent) {
-		return h.refuse(w, m.ID, reason.Refuse(reason.NotAcceptable, "subscriptions/listen answers with text/event-stream only."))
+		return h.refuse(w, r, m.ID, reason.Refuse(reason.NotAcceptable, "subscriptions/listen answers with text/event-stream only."))
 	}
 	var p struct {
 		Notifications mcpgo.SubscriptionFilter `json:"notifications"`
 	}
 	if failed := rpc.Params(m.Params, &p); failed != nil {
-		return h.fail(w, http.StatusBadRequest, m.ID, failed)
+		return h.fail(w, r, http.StatusBadRequest, m.ID, failed)
 	}
 	tag := `"_meta":{"` + mcpgo.MetaKeySubscriptionID + `":` + m.ID.String() + `}`
 	granted := `{}`

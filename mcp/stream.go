@@ -14,11 +14,11 @@ import (
 // get opens the stream on which the gateway speaks first (MCP 2025-11-25, Transports, Listening for Messages).
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, c store.Caller) error {
 	if !accepts(r.Header, typeEvent) {
-		return h.refuse(w, rpc.ID{}, reason.Refuse(reason.NotAcceptable, "This path answers GET with text/event-stream only."))
+		return h.refuse(w, r, rpc.ID{}, reason.Refuse(reason.NotAcceptable, "This path answers GET with text/event-stream only."))
 	}
 	s, err := h.session(r, c)
 	if err != nil {
-		return h.refuse(w, rpc.ID{}, err)
+		return h.refuse(w, r, rpc.ID{}, err)
 	}
 	h.usage.saw(c, s.id, h.now())
 	return h.serveStream(w, r, rpc.ID{}, newStream(c, s.id, listChangedMessage), []byte(": open\n\n"))
@@ -31,7 +31,7 @@ var listChangedMessage = []byte(`{"jsonrpc":"2.0","method":"notifications/tools/
 func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, id rpc.ID, st *stream, first []byte) error {
 	st.token = http.Header{"Authorization": r.Header["Authorization"]}
 	if err := h.streams.add(st); err != nil {
-		return h.refuse(w, id, err)
+		return h.refuse(w, r, id, err)
 	}
 	defer h.streams.remove(st)
 	out := http.NewResponseController(w)

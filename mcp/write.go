@@ -79,26 +79,27 @@ func statusOf(e *rpc.Error) int {
 }
 
 // fail answers a request with a JSON-RPC error.
-func (h *Handler) fail(w http.ResponseWriter, status int, id rpc.ID, e *rpc.Error) error {
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, id rpc.ID, e *rpc.Error) error {
+	h.c.Refused(r.Context(), e.Word())
 	writeJSON(w, status, rpc.AppendError(nil, id, e))
 	return nil
 }
 
 // refuse answers a request that was refused as a whole with a JSON-RPC error and the reason's status. A refusal
 // about the bearer or its rate, and an error that is no refusal, are returned for the edge to answer.
-func (h *Handler) refuse(w http.ResponseWriter, id rpc.ID, err error) error {
-	var r *reason.Refusal
-	if !errors.As(err, &r) || r.Status() == http.StatusUnauthorized || r.Status() == http.StatusTooManyRequests || r.Status() >= http.StatusInternalServerError {
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, id rpc.ID, err error) error {
+	var ref *reason.Refusal
+	if !errors.As(err, &ref) || ref.Status() == http.StatusUnauthorized || ref.Status() == http.StatusTooManyRequests || ref.Status() >= http.StatusInternalServerError {
 		return err
 	}
-	e := rpc.FromRefusal(r)
-	switch r.Word {
+	e := rpc.FromRefusal(ref)
+	switch ref.Word {
 	case reason.SessionNotFound:
 		e.Code = codeSessionNotFound
 	case reason.VersionUnsupported:
 		e.Code = mcpgo.UNSUPPORTED_PROTOCOL_VERSION
 	}
-	return h.fail(w, r.Status(), id, e)
+	return h.fail(w, r, ref.Status(), id, e)
 }
 
 // codeSessionNotFound is what clients know an ended session by, beside the 404.

@@ -142,7 +142,7 @@ func TestRequestsAreLoggedOnceAndSparely(t *testing.T) {
 			line = s.Text()
 		}
 	}
-	for _, want := range []string{"request_id=" + id, "route=/mcp", "status=400", "org=org_", "agent=agt_", "ms="} {
+	for _, want := range []string{"request_id=" + id, "route=/mcp", "status=400", "reason=request_invalid", "org=org_", "agent=agt_", "ms="} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the line lacks %s: %s", want, line)
 		}

@@ -109,14 +109,14 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	s.mcp, err = mcp.New(mcp.Config{
 		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: invoker, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
-		Spend: s.spend,
+		Spend: s.spend, Refused: noteReason,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.console, err = console.New(console.Config{
 		DB: d.DB, Catalog: tools, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
-		LiveEvery: time.Second, Stop: s.stop, RequestID: RequestID,
+		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
 		return nil, err
