@@ -149,8 +149,10 @@ func (h *home) serve() *serving {
 	}
 	if s.first == "" {
 		_ = cmd.Process.Kill()
-		ended := <-s.done
-		h.t.Fatalf("serve printed nothing (%v):\n%s", ended, s.errout)
+		if err := <-s.done; err == nil {
+			h.t.Error("serve ended well and printed nothing")
+		}
+		h.t.Fatalf("serve printed nothing:\n%s", s.errout)
 	}
 	h.t.Cleanup(func() { _ = s.end(syscall.SIGKILL) })
 	return s
