@@ -122,9 +122,9 @@ type serving struct {
 }
 
 // serve starts the gateway and waits for its line.
-func (h *home) serve() *serving {
+func (h *home) serve(env ...string) *serving {
 	h.t.Helper()
-	cmd := h.command(context.WithoutCancel(h.t.Context()), nil, "serve")
+	cmd := h.command(context.WithoutCancel(h.t.Context()), env, "serve")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		h.t.Fatal(err)
