@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/getgraft/graft/internal/store/storetest"
@@ -36,6 +37,12 @@ func TestOwnPostgresBeforeAndAfterMigrating(t *testing.T) {
 	}
 	if got := graft("doctor"); got.code != 0 || !strings.Contains(got.out, "10 checks, 0 failed\n") || !strings.Contains(got.out, "none sealed yet") {
 		t.Errorf("doctor after migrating = exit %d\n%s", got.code, got.out)
+	}
+	if err := h.serve(env...).end(syscall.SIGTERM); err != nil {
+		t.Errorf("serve after migrating: %v", err)
+	}
+	if got := graft("doctor"); got.code != 0 || !strings.Contains(got.out, "opens the 1 key sealed under it") {
+		t.Errorf("doctor after serving = exit %d\n%s", got.code, got.out)
 	}
 	h.nothingLeft("commands on another database")
 }
