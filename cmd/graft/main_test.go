@@ -152,13 +152,13 @@ func TestWrongSettingsAreAllNamedWithExit2(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	o := h.run("GRAFT_LISTEN=nowhere", "GRAFT_RATE_MCP=lots", "GRAFT_LOG=xml", "GRAFT_DATABASE_CONNS=many", "GRAFT_MASTER_KEY=abc",
-		"GRAFT_MASTER_KEY_FILE=/nope", "GRAFT_DATABASE_URL=nonsense", "GRAFT_PG_BIN=/nope", "serve")
-	if o.code != 2 || o.out != "" || !strings.HasPrefix(o.errout, "graft: 9 settings are wrong:\n") {
-		t.Errorf("exit %d, stdout %q, stderr\n%s\nwant 2, nothing, and nine settings", o.code, o.out, o.errout)
+		"GRAFT_MASTER_KEY_FILE=/nope", "GRAFT_DATABASE_URL=nonsense", "GRAFT_DATABASE_URL_DIRECT=nonsense", "GRAFT_PG_BIN=/nope", "serve")
+	if o.code != 2 || o.out != "" || !strings.HasPrefix(o.errout, "graft: 10 settings are wrong:\n") {
+		t.Errorf("exit %d, stdout %q, stderr\n%s\nwant 2, nothing, and ten settings", o.code, o.out, o.errout)
 	}
 	for _, name := range []string{
 		"GRAFT_LISTEN must", "GRAFT_RATE_MCP must", "GRAFT_LOG must", "GRAFT_DATABASE_CONNS must", "GRAFT_MASTER_KEY is no key", "GRAFT_MASTER_KEY and",
-		"GRAFT_MASTER_KEY_FILE names no file", "GRAFT_DATABASE_URL cannot", "GRAFT_PG_BIN must",
+		"GRAFT_MASTER_KEY_FILE names no file", "GRAFT_DATABASE_URL cannot", "GRAFT_DATABASE_URL_DIRECT cannot", "GRAFT_PG_BIN must",
 	} {
 		if !strings.Contains(o.errout, "\n  "+name) {
 			t.Errorf("no line says %s:\n%s", name, o.errout)

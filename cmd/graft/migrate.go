@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ func (c *migrateCmd) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close(context.WithoutCancel(ctx))) }()
-	if err := migrations.Up(ctx, db.url, p.logger(c.Log)); err != nil {
+	// Locks of a session do not survive a pooler.
+	if err := migrations.Up(ctx, cmp.Or(c.DirectURL, db.url), p.logger(c.Log)); err != nil {
 		return err
 	}
 	at, err := db.System().SchemaVersion(ctx)

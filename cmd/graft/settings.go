@@ -25,9 +25,12 @@ func check(c server.Database, found ...error) error {
 		_ = errors.As(err, &some) // Check has no other error
 		wrong = append(wrong, some...)
 	}
-	if c.DatabaseURL != "" {
-		if err := store.CheckURL(c.DatabaseURL); err != nil {
-			wrong.Add("GRAFT_DATABASE_URL", "%v", err)
+	for _, u := range []struct{ name, url string }{{"GRAFT_DATABASE_URL", c.DatabaseURL}, {"GRAFT_DATABASE_URL_DIRECT", c.DirectURL}} {
+		if u.url == "" {
+			continue
+		}
+		if err := store.CheckURL(u.url); err != nil {
+			wrong.Add(u.name, "%v", err)
 		}
 	}
 	if c.PGBin != "" {
