@@ -41,20 +41,30 @@ func BenchmarkIdleSessions(b *testing.B) {
 // which holds next to nothing.
 func BenchmarkOpenStreams(b *testing.B) {
 	k := servertest.Start(b, servertest.Options{Replicas: 1})
-	c := connect(b, k, "2025-06-18")
 	address := strings.TrimPrefix(k.Replicas()[0].URL, "http://")
-	request := "GET /mcp HTTP/1.1\r\nHost: " + strings.TrimPrefix(k.URL, "http://") + "\r\nAuthorization: Bearer " + c.token +
-		"\r\nMcp-Session-Id: " + c.session + "\r\nAccept: text/event-stream\r\n\r\n"
+	var agents []*client // an agent has a hundred streams at most
+	for range b.N/80 + 1 {
+		agents = append(agents, connect(b, k, "2025-06-18"))
+	}
+	request := func(c *client) string {
+		return "GET /mcp HTTP/1.1\r\nHost: " + strings.TrimPrefix(k.URL, "http://") + "\r\nAuthorization: Bearer " + c.token +
+			"\r\nMcp-Session-Id: " + c.session + "\r\nAccept: text/event-stream\r\n\r\n"
+	}
 	before := memory()
 	var open []net.Conn
 	head := make([]byte, 4096)
-	for b.Loop() {
+	b.ResetTimer()
+	for range b.N {
 		conn, err := (&net.Dialer{}).DialContext(b.Context(), "tcp", address)
 		if err != nil {
 			b.Fatal(err)
 		}
 		open = append(open, conn)
-		if _, err := io.WriteString(conn, request); err != nil {
+		c := agents[len(open)/80%len(agents)]
+		if len(open)%4 == 0 { // a session has four streams at most
+			c.session = c.post(initialize("2025-06-18"), "Mcp-Session-Id:").header.Get("Mcp-Session-Id")
+		}
+		if _, err := io.WriteString(conn, request(c)); err != nil {
 			b.Fatal(err)
 		}
 		if n, err := conn.Read(head); err != nil || !strings.HasPrefix(string(head[:n]), "HTTP/1.1 200") {
@@ -66,6 +76,23 @@ func BenchmarkOpenStreams(b *testing.B) {
 	for _, conn := range open {
 		_ = conn.Close()
 	}
+}
+
+// BenchmarkOpenAndDelete opens sessions and ends each, as a client does that comes and goes. Nothing is to stay.
+func BenchmarkOpenAndDelete(b *testing.B) {
+	k := servertest.Start(b, servertest.Options{Replicas: 1})
+	_, token := k.Agent(b)
+	c := &client{t: b, url: k.URL + "/mcp", token: token}
+	before := heap()
+	for b.Loop() {
+		c.session = ""
+		c.session = c.post(initialize("2025-06-18")).header.Get("Mcp-Session-Id")
+		if a := c.do(http.MethodDelete, c.url, nil); a.status != http.StatusNoContent {
+			b.Fatalf("DELETE = %d", a.status)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(heap()-before)/float64(b.N), "heap-B/cycle")
 }
 
 // memory is heap and stacks after everything unreachable is gone.

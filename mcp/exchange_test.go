@@ -223,6 +223,26 @@ func TestCancellation(t *testing.T) {
 		}
 	}
 
+	// mcp-go compares ids by how they print, so that "5" cancels 5.
+	five := c.start(t, callBody("5", "wait", ""))
+	<-s.started
+	cancel(`"5"`)
+	cancel("5.0")
+	c.post(ping)
+	cancel(`"5"`)
+	cancel("5")
+	select {
+	case <-s.cancelled:
+	case <-time.After(patience):
+		t.Fatal("5 was not cancelled")
+	}
+	five.next()
+	select {
+	case <-s.cancelled:
+		t.Error("one call was cancelled twice")
+	default:
+	}
+
 	gone := c.start(t, callBody("9", "wait", ""))
 	<-s.started
 	gone.cancel()

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -148,4 +149,60 @@ func TestWritesAreRefusedWhileNobodyCanBeAsked(t *testing.T) {
 	if got := c.call("probe__write", `{}`); !got.IsError || !strings.Contains(got.text(), `"reason":"forbidden"`) {
 		t.Errorf("probe__write = %s, want it refused", got.text())
 	}
+}
+
+// mcp-go's registration panics on an x-mcp-header that the specification refuses. No schema reaches it: the tool is
+// listed and called, and the rest of the catalogue with it.
+func TestFaultOddHeaderAnnotations(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Sources: []catalog.Source{odd{}}})
+	agent, token := k.Agent(t)
+	err := k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) error {
+		for i := range oddSchemas {
+			if _, err := tx.Promote(t.Context(), agent.ID, fmt.Sprintf("odd__t%d", i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t: t, url: k.URL + "/mcp", token: token}
+	c.open("2025-11-25")
+	if got := len(c.tools()); got != 4+len(oddSchemas) {
+		t.Errorf("%d tools listed, want %d", got, 4+len(oddSchemas))
+	}
+	for i := range oddSchemas {
+		name := fmt.Sprintf("odd__t%d", i)
+		if got := c.call(name, `{"a":"x"}`); got.IsError {
+			t.Errorf("%s = %s", name, got.text())
+		}
+		a := stateless(c).request("tools/call", `"name":"`+name+`","arguments":{"a":"x"}`, "Mcp-Name: "+name)
+		if a.status == http.StatusInternalServerError {
+			t.Errorf("%s at 2026-07-28 = %d %s", name, a.status, a.body)
+		}
+	}
+}
+
+var oddSchemas = []string{
+	`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"not a token"}}}`,
+	`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":7}}}`,
+	`{"type":"object","properties":{"a":{"x-mcp-header":""}}}`,
+	`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"Same"},"b":{"type":"string","x-mcp-header":"same"}}}`,
+	`{"type":"object","properties":{"b":{"type":"object","x-mcp-header":"Whole"}}}`,
+}
+
+type odd struct{}
+
+func (odd) Tools(context.Context, store.Caller) ([]catalog.Tool, error) {
+	var list []catalog.Tool
+	for i, schema := range oddSchemas {
+		list = append(list, catalog.Tool{Vendor: "odd", Name: fmt.Sprintf("t%d", i), Title: "T", Description: "Odd.", ReadOnly: true, InputSchema: jsontext.Value(schema)})
+	}
+	return list, nil
+}
+
+func (odd) Run(context.Context, catalog.Run) (catalog.Output, error) {
+	return catalog.Output{Value: jsontext.Value(`"ran"`)}, nil
 }
