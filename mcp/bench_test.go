@@ -25,7 +25,7 @@ func heap() int64 {
 // BenchmarkIdleSessions opens sessions that stay open and do nothing. The bars are 1.5 KiB of heap a session and 4,000
 // opens a second.
 func BenchmarkIdleSessions(b *testing.B) {
-	k := servertest.Start(b, servertest.Options{Replicas: 1})
+	k := servertest.Start(b, servertest.Options{Replicas: 1, NoLog: true})
 	_, token := k.Agent(b)
 	url, host := k.Replicas()[0].URL+"/mcp", strings.TrimPrefix(k.URL, "http://")
 	before := heap()
@@ -40,7 +40,7 @@ func BenchmarkIdleSessions(b *testing.B) {
 // BenchmarkOpenStreams opens streams that stay open. The bar is 45 KiB a stream. The client's end is a bare connection,
 // which holds next to nothing.
 func BenchmarkOpenStreams(b *testing.B) {
-	k := servertest.Start(b, servertest.Options{Replicas: 1})
+	k := servertest.Start(b, servertest.Options{Replicas: 1, NoLog: true})
 	address := strings.TrimPrefix(k.Replicas()[0].URL, "http://")
 	var agents []*client // an agent has a hundred streams at most
 	for range b.N/80 + 1 {
@@ -80,7 +80,7 @@ func BenchmarkOpenStreams(b *testing.B) {
 
 // BenchmarkOpenAndDelete opens sessions and ends each, as a client does that comes and goes. Nothing is to stay.
 func BenchmarkOpenAndDelete(b *testing.B) {
-	k := servertest.Start(b, servertest.Options{Replicas: 1})
+	k := servertest.Start(b, servertest.Options{Replicas: 1, NoLog: true})
 	_, token := k.Agent(b)
 	c := &client{t: b, url: k.URL + "/mcp", token: token}
 	before := heap()
@@ -108,7 +108,7 @@ func memory() int64 {
 // BenchmarkCall measures a call of a read-only tool over HTTP, and beside it, in the same run, the least a Go handler
 // can do with the same request.
 func BenchmarkCall(b *testing.B) {
-	k := servertest.Start(b, servertest.Options{Replicas: 1})
+	k := servertest.Start(b, servertest.Options{Replicas: 1, NoLog: true})
 	c := connect(b, k, "2025-06-18")
 	url, host := k.Replicas()[0].URL+"/mcp", strings.TrimPrefix(k.URL, "http://")
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"builtin__reshape","arguments":{"shape":{"n":1}}}}`

@@ -3,6 +3,7 @@ package servertest
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -42,6 +43,8 @@ type Options struct {
 	DirectURL func(dsn string) string
 	// Now is the clock; nil is the real one.
 	Now func() time.Time
+	// NoLog keeps nothing of what the replicas log, for measuring memory.
+	NoLog bool
 	// KeepAlive is the pause between comments on idle streams; 0 is the gateway's own.
 	KeepAlive time.Duration
 	// BodyTime is how long a request's body may take; 0 is the gateway's own.
@@ -140,6 +143,13 @@ func (k *Kit) StartAll() {
 	k.proxy.set(k.replicas)
 }
 
+func (k *Kit) logger() *slog.Logger {
+	if k.opts.NoLog {
+		return slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return slog.New(slog.NewTextHandler(k.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 func (k *Kit) direct() string {
 	if k.opts.DirectURL != nil {
 		return k.opts.DirectURL(k.DSN)
@@ -157,7 +167,7 @@ func (k *Kit) start() *Replica {
 	s, err := server.New(ctx, k.config, server.Deps{
 		DB: db, DirectURL: k.direct(), Offer: k.opts.Offer, Master: k.master, Version: "test", Sources: k.opts.Sources,
 		Now: k.opts.Now, KeepAlive: k.opts.KeepAlive, BodyTime: k.opts.BodyTime,
-		Log: slog.New(slog.NewTextHandler(k.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Log: k.logger(),
 	})
 	if err != nil {
 		k.t.Fatal(err)
