@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -54,15 +56,15 @@ func pageAfter(pages []page, after string) jsontext.Value {
 func cursorPlace(c store.Caller) []byte { return []byte("tools/list " + c.Agent.String()) }
 
 // render draws every page of an agent's list for both eras: the meta-tools in their fixed order, then its working set
-// by name. A promoted tool that is gone is left out.
-func (h *Handler) render(ctx context.Context, c store.Caller, promoted []string) (map[era][]page, error) {
+// by name. A promoted tool that is gone is left out. The digest tells one list from another.
+func (h *Handler) render(ctx context.Context, c store.Caller, promoted []string) (pages map[era][]page, digest []byte, err error) {
 	var tools []mcpgo.Tool
 	for _, t := range h.meta {
 		tools = append(tools, wireTool(t.Name, t.Tool))
 	}
 	all, err := h.c.Catalog.All(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	byName := make(map[string]catalog.Tool, len(all))
 	for _, e := range all {
@@ -73,7 +75,8 @@ func (h *Handler) render(ctx context.Context, c store.Caller, promoted []string)
 			tools = append(tools, wireTool(name, t))
 		}
 	}
-	pages := map[era][]page{}
+	pages = map[era][]page{}
+	sum := sha256.New()
 	after := ""
 	for len(tools) > 0 {
 		n := min(pageSize, len(tools))
@@ -85,14 +88,15 @@ func (h *Handler) render(ctx context.Context, c store.Caller, promoted []string)
 		}
 		result, err := json.Marshal(drawn)
 		if err != nil {
-			return nil, fmt.Errorf("draw tools/list: %w", err)
+			return nil, nil, fmt.Errorf("draw tools/list: %w", err)
 		}
+		_, _ = sum.Write(bytes.Replace(result, []byte(drawn.NextCursor), nil, 1)) // a cursor is sealed anew each time
 		cached := append([]byte(fmt.Sprintf(`{"ttlMs":%d,"cacheScope":"private",`, ttl)), result[1:]...)
 		pages[sessions] = append(pages[sessions], page{after, result})
 		pages[stateless] = append(pages[stateless], page{after, h.complete(cached)})
 		after = next
 	}
-	return pages, nil
+	return pages, sum.Sum(nil), nil
 }
 
 // wireTool is a tool as tools/list shows it. Both hints are always set: a client takes an absent one for destructive.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"sync"
@@ -62,6 +63,9 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, id rpc.ID,
 				return nil
 			}
 		case next = <-st.out:
+			if v, err := h.view(r.Context(), st.caller); err == nil {
+				st.list = v.list
+			}
 		case <-tick.C:
 			if !h.c.Bus.Healthy() && !h.goesOn(r.Context(), st) {
 				return nil
@@ -87,8 +91,9 @@ func writeWithin(out *http.ResponseController, w http.ResponseWriter, b []byte) 
 	return out.Flush()
 }
 
-// goesOn asks whether the stream's token, agent and session still stand. A database that cannot answer ends no
-// stream: nothing is sent on one but "read again", and reading asks for itself.
+// goesOn asks whether the stream's token, agent and session still stand, and makes up for a list_changed that was not
+// heard. A database that cannot answer ends no stream: nothing is sent on one but "read again", and reading asks for
+// itself.
 func (h *Handler) goesOn(ctx context.Context, st *stream) bool {
 	if _, err := h.c.Verify(ctx, st.token); err != nil {
 		return reason.Of(err).Word != reason.TokenUnknown
@@ -97,6 +102,10 @@ func (h *Handler) goesOn(ctx context.Context, st *stream) bool {
 	if err != nil {
 		return !store.IsAbsent(err)
 	}
+	if st.list != nil && !bytes.Equal(st.list, v.list) {
+		h.streams.listChanged(st.caller.Agent)
+	}
+	st.list = v.list
 	return st.session.IsZero() || !v.sessionEnded(st.session)
 }
 
@@ -107,6 +116,7 @@ type stream struct {
 	session store.SessionID // zero for subscriptions/listen
 	last    []byte          // the event that says the gateway stops; nil: the end of the stream says it
 	changed []byte          // the event that says the list moved; nil where the client did not ask for it
+	list    []byte          // digest of the list that the client was last told of; only its own goroutine looks at it
 	out     chan []byte     // events, whole
 	ended   chan struct{}   // closed when session or agent ends
 	doubted chan struct{}   // holds one where the stream has to ask whether it goes on
@@ -252,23 +262,8 @@ const listWindow = 2 * time.Second
 func (ss *streams) listChanged(agent store.AgentID) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if a := ss.of[agent]; a != nil {
-		ss.changed(a)
-	}
-}
-
-// listsChanged tells every agent's clients to read the list again, because any list may have moved unheard.
-func (ss *streams) listsChanged() {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	for _, a := range ss.of {
-		ss.changed(a)
-	}
-}
-
-// changed is called under mu.
-func (ss *streams) changed(a *agentStreams) {
-	if a.later != nil {
+	a := ss.of[agent]
+	if a == nil || a.later != nil {
 		return
 	}
 	if wait := listWindow - time.Since(a.told); wait > 0 {

@@ -21,6 +21,7 @@ type view struct {
 	ended       map[store.SessionID]bool
 	levels      map[store.SessionID]string
 	pages       map[era][]page
+	list        []byte // digest of the tools on the pages
 }
 
 // A page is one page of tools/list.
@@ -108,7 +109,7 @@ func (h *Handler) readView(ctx context.Context, c store.Caller) (*view, error) {
 	if row.EndedBefore != nil {
 		v.endedBefore = *row.EndedBefore
 	}
-	v.pages, err = h.render(ctx, c, row.Promoted)
+	v.pages, v.list, err = h.render(ctx, c, row.Promoted)
 	return v, err
 }
 
@@ -149,6 +150,5 @@ func (h *Handler) Hear(e bus.Event) {
 func (h *Handler) Reset() {
 	h.views.reset()
 	h.streams.recheck(func(*stream) bool { return true })
-	h.streams.listsChanged()
 	h.waiting.wakeAll()
 }
