@@ -119,10 +119,10 @@ func TestSessionsAndStreamsFollowTheModel(t *testing.T) {
 					rt.Skip("not live")
 				}
 				tool := rapid.SampledFrom([]string{"promote", "demote"}).Draw(rt, "tool")
-				s.c.call(tool, `{"vendor":"builtin","name":"reshape"}`)
-				listed := strings.Contains(strings.Join(s.c.tools(), " "), "builtin__reshape")
-				if listed != (tool == "promote") {
-					rt.Fatalf("after %s the list has the tool: %v", tool, listed)
+				changed := s.c.call(tool, `{"vendor":"builtin","name":"reshape"}`)
+				listed := s.c.tools()
+				if has := strings.Contains(strings.Join(listed, " "), "builtin__reshape"); changed.IsError || has != (tool == "promote") {
+					rt.Fatalf("%s = %s, and then the list is %v", tool, changed.text(), listed)
 				}
 			},
 			"revoke": func(rt *rapid.T) {

@@ -160,3 +160,36 @@ func TestSessionsLiveThirtyDays(t *testing.T) {
 		t.Errorf("after 30 days and a minute = %d, want 404", a.status)
 	}
 }
+
+// A renewed token takes its own streams along and nobody else's: those of the new token, and what an agent does in the
+// moment after it was made, go on.
+func TestRenewalEndsTheOldTokensStreamsAlone(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{})
+	for range 10 {
+		agent, old := k.Agent(t)
+		first := &client{t: t, url: k.URL + "/mcp", token: old}
+		first.open("2025-06-18") // at once: the agent was made this moment
+		if got := first.call("find_tool", `{"query":"reshape"}`); got.IsError {
+			t.Fatalf("the first call of a new agent = %s", got.text())
+		}
+		before := first.listen()
+		var token string
+		err := k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) (err error) {
+			token, err = tx.RenewAgentToken(t.Context(), agent.ID)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := &client{t: t, url: k.URL + "/mcp", token: token}
+		second.open("2025-06-18")
+		after := second.listen()
+		if got := second.call("find_tool", `{"query":"reshape"}`); got.IsError {
+			t.Fatalf("the first call with the new token = %s", got.text())
+		}
+		before.ended()
+		second.call("promote", `{"vendor":"builtin","name":"reshape"}`)
+		after.wait(listChanged)
+	}
+}

@@ -116,7 +116,7 @@ func (h *Handler) readView(ctx context.Context, c store.Caller) (*view, error) {
 // Hear implements bus.Listener.
 func (h *Handler) Hear(e bus.Event) {
 	switch e.Topic {
-	case bus.Agent, bus.List, bus.Credential:
+	case bus.Agent, bus.List, bus.Credential, bus.Revoked:
 		agent, err := store.ParseID[store.AgentKind](e.ID)
 		if err != nil {
 			return
@@ -125,7 +125,9 @@ func (h *Handler) Hear(e bus.Event) {
 		switch e.Topic {
 		case bus.List:
 			h.streams.listChanged(agent)
-		case bus.Credential:
+		case bus.Credential: // a stream may be the new token's already
+			h.streams.recheck(func(s *stream) bool { return s.caller.Agent == agent })
+		case bus.Revoked:
 			h.streams.endAgent(agent)
 			h.waiting.endAgent(agent)
 		}

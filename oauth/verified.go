@@ -72,7 +72,7 @@ func (v *verified) resolve(ctx context.Context, hash store.TokenHash, ask func(c
 // Hear implements bus.Listener.
 func (v *verified) Hear(e bus.Event) {
 	switch e.Topic {
-	case bus.Credential:
+	case bus.Credential, bus.Revoked:
 		v.forget(func(c store.Caller) bool { return c.Agent.String() == e.ID })
 	case bus.Member:
 		v.forget(func(c store.Caller) bool { return c.Org.String() == e.ID })

@@ -38,8 +38,10 @@ const (
 	Agent Topic = "agent"
 	// List: the agent's list of tools moved. id: the agent.
 	List Topic = "list"
-	// Credential: a token of the agent ended, with it or without. id: the agent.
+	// Credential: a token of the agent ended, and the agent goes on with another. id: the agent.
 	Credential Topic = "credential"
+	// Revoked: the agent ended, and with it everything it holds. id: the agent.
+	Revoked Topic = "revoked"
 	// Session: the session was ended. id: the session.
 	Session Topic = "session"
 	// Member: somebody is no longer a member. id: the organisation.

@@ -22,7 +22,7 @@ func TestPagesOfFailure(t *testing.T) {
 			v, kit := firstVisitor(t, chromium.Page(t, view))
 			v.fails("/signin", http.StatusOK, "Sign in", "Nobody has an account here yet.")
 			v.fails("/nowhere", http.StatusNotFound, "Not found", "Sign in")
-			v.fails("/setup/grftl_spent", http.StatusGone, "This link has ended", "ask an owner for a new link")
+			v.fails("/setup/grftl_spent", http.StatusGone, "This link has ended", "whoever runs Graft makes a new one")
 
 			token, err := kit.DB.System().NewWelcomeLink(t.Context())
 			if err != nil {

@@ -132,14 +132,17 @@ func (tx *Tx) RenewAgentToken(ctx context.Context, id AgentID) (string, error) {
 	if err := tx.lockLiveAgent(ctx, id); err != nil {
 		return "", err
 	}
-	if err := tx.endAgentTokens(ctx, id); err != nil {
+	ended, err := tx.endAgentTokens(ctx, id)
+	if err != nil {
 		return "", err
 	}
-	if err := tx.tell(ctx, bus.Credential, id.String()); err != nil {
-		return "", err
+	if ended {
+		if err := tx.tell(ctx, bus.Credential, id.String()); err != nil {
+			return "", err
+		}
 	}
 	token, hash := NewToken(StaticTokenPrefix)
-	_, err := exec(ctx, tx.tx, `
+	_, err = exec(ctx, tx.tx, `
 		INSERT INTO agent_token (id, agent_id, hash, hint, created_at)
 		VALUES (@id, @agent, @hash, @hint, @now)`,
 		pgx.StrictNamedArgs{"id": NewID[TokenKind](tx.now), "agent": id, "hash": hash[:], "hint": hint(token), "now": tx.now})
@@ -152,14 +155,14 @@ func (tx *Tx) RevokeAgent(ctx context.Context, id AgentID) error {
 	if err := tx.lockLiveAgent(ctx, id); err != nil {
 		return err
 	}
-	if err := tx.endAgentTokens(ctx, id); err != nil {
+	if _, err := tx.endAgentTokens(ctx, id); err != nil {
 		return err
 	}
 	if _, err := exec(ctx, tx.tx, `UPDATE agent SET revoked_at = @now, revoked_by = @by WHERE id = @id`,
 		pgx.StrictNamedArgs{"id": id, "by": tx.caller.User, "now": tx.now}); err != nil {
 		return err
 	}
-	return tx.tell(ctx, bus.Credential, id.String())
+	return tx.tell(ctx, bus.Revoked, id.String())
 }
 
 // see refuses an agent that the caller may not read, as if it were missing. An agent sees itself unasked.
@@ -201,10 +204,11 @@ func (tx *Tx) lockLiveAgent(ctx context.Context, id AgentID) error {
 	return reason.NotFound
 }
 
-func (tx *Tx) endAgentTokens(ctx context.Context, id AgentID) error {
-	_, err := exec(ctx, tx.tx, `UPDATE agent_token SET ended_at = @now WHERE agent_id = @id AND ended_at IS NULL`,
+// endAgentTokens ends the agent's token and reports whether it had one.
+func (tx *Tx) endAgentTokens(ctx context.Context, id AgentID) (ended bool, err error) {
+	n, err := exec(ctx, tx.tx, `UPDATE agent_token SET ended_at = @now WHERE agent_id = @id AND ended_at IS NULL`,
 		pgx.StrictNamedArgs{"id": id, "now": tx.now})
-	return err
+	return n > 0, err
 }
 
 // TouchAgent moves the agent's last use forward to at.
