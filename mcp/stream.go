@@ -35,6 +35,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, id rpc.ID,
 		return h.refuse(w, r, id, err)
 	}
 	defer h.streams.remove(st)
+	h.noteList(r.Context(), st)
 	out := http.NewResponseController(w)
 	streamHeaders(w)
 	w.WriteHeader(http.StatusOK)
@@ -63,9 +64,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, id rpc.ID,
 				return nil
 			}
 		case next = <-st.out:
-			if v, err := h.view(r.Context(), st.caller); err == nil {
-				st.list = v.list
-			}
+			h.noteList(r.Context(), st)
 		case <-tick.C:
 			if !h.c.Bus.Healthy() && !h.goesOn(r.Context(), st) {
 				return nil
@@ -107,6 +106,13 @@ func (h *Handler) goesOn(ctx context.Context, st *stream) bool {
 	}
 	st.list = v.list
 	return st.session.IsZero() || !v.sessionEnded(st.session)
+}
+
+// noteList notes which list the stream's client is told of.
+func (h *Handler) noteList(ctx context.Context, st *stream) {
+	if v, err := h.view(ctx, st.caller); err == nil {
+		st.list = v.list
+	}
 }
 
 // A stream is one open GET or subscriptions/listen.

@@ -2,11 +2,12 @@ package mcp
 
 import (
 	"context"
-	"sync/atomic"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/getgraft/graft/internal/bus"
@@ -40,48 +41,64 @@ const maxViews = 20_000
 // views are the views of this replica. It is a bus listener.
 type views struct {
 	healthy func() bool
-	known   *lru.Cache[store.AgentID, *view]
 	flight  singleflight.Group
-	moved   atomic.Uint64 // as in oauth: a view read while something moved is not kept
+
+	mu    sync.Mutex
+	known *simplelru.LRU[store.AgentID, *view]
+	moved uint64 // counts what was heard: a view whose reading began before the last of it is not kept
 }
 
 func newViews(healthy func() bool) (*views, error) {
-	known, err := lru.New[store.AgentID, *view](maxViews)
+	known, err := simplelru.NewLRU[store.AgentID, *view](maxViews, nil)
 	return &views{healthy: healthy, known: known}, err
 }
 
-// of answers from memory, else reads once for all who ask at the same time. While the bus cannot be relied on every
-// request reads for itself.
+// of answers from memory, else reads once for all who ask at the same time, which is until something moves. While the
+// bus cannot be relied on every request reads for itself.
 func (vs *views) of(ctx context.Context, agent store.AgentID, read func(context.Context) (*view, error)) (*view, error) {
 	if !vs.healthy() {
 		return read(ctx)
 	}
-	if v, ok := vs.known.Get(agent); ok {
+	v, moved := vs.get(agent)
+	if v != nil {
 		return v, nil
 	}
-	before := vs.moved.Load()
-	found, err, _ := vs.flight.Do(agent.String(), func() (any, error) { return read(context.WithoutCancel(ctx)) })
+	key := agent.String() + " " + strconv.FormatUint(moved, 10)
+	found, err, _ := vs.flight.Do(key, func() (any, error) { return read(context.WithoutCancel(ctx)) })
 	if err != nil {
 		return nil, err
 	}
-	v := found.(*view)
-	if vs.moved.Load() == before {
-		vs.known.Add(agent, v)
-		if vs.moved.Load() != before {
-			vs.known.Remove(agent)
-		}
-	}
+	v = found.(*view)
+	vs.keep(agent, v, moved)
 	return v, nil
 }
 
+func (vs *views) get(agent store.AgentID) (v *view, moved uint64) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	v, _ = vs.known.Get(agent)
+	return v, vs.moved
+}
+
+func (vs *views) keep(agent store.AgentID, v *view, moved uint64) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if vs.moved == moved {
+		vs.known.Add(agent, v)
+	}
+}
+
 func (vs *views) forget(agent store.AgentID) {
-	vs.moved.Add(1)
-	vs.flight.Forget(agent.String())
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	vs.moved++
 	vs.known.Remove(agent)
 }
 
 func (vs *views) reset() {
-	vs.moved.Add(1)
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	vs.moved++
 	vs.known.Purge()
 }
 
