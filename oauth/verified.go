@@ -2,9 +2,10 @@ package oauth
 
 import (
 	"context"
-	"sync/atomic"
+	"strconv"
+	"sync"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/getgraft/graft/internal/bus"
@@ -24,49 +25,64 @@ const (
 // the bus cannot be relied on nothing is remembered at all.
 type verified struct {
 	healthy func() bool
-	known   *lru.Cache[store.TokenHash, store.Caller]
-	unknown *lru.Cache[store.TokenHash, struct{}]
 	flight  singleflight.Group
-	moved   atomic.Uint64 // counts what was heard, so that a look-up under way meanwhile is not kept
+
+	mu      sync.Mutex
+	known   *simplelru.LRU[store.TokenHash, store.Caller]
+	unknown *simplelru.LRU[store.TokenHash, struct{}]
+	moved   uint64 // counts what was heard: what was looked up before the last of it is not kept
 }
 
 func newVerified(healthy func() bool) (*verified, error) {
-	known, err := lru.New[store.TokenHash, store.Caller](maxVerified)
+	known, err := simplelru.NewLRU[store.TokenHash, store.Caller](maxVerified, nil)
 	if err != nil {
 		return nil, err
 	}
-	unknown, err := lru.New[store.TokenHash, struct{}](maxUnknown)
+	unknown, err := simplelru.NewLRU[store.TokenHash, struct{}](maxUnknown, nil)
 	return &verified{healthy: healthy, known: known, unknown: unknown}, err
 }
 
-// resolve answers from memory, else asks once for all who want to know the same.
+// resolve answers from memory, else asks once for all who want to know the same at the same time, which is until
+// something moves: who comes after an event never joins a look-up that began before it.
 func (v *verified) resolve(ctx context.Context, hash store.TokenHash, ask func(context.Context) (store.Caller, error)) (store.Caller, error) {
 	if !v.healthy() {
 		return ask(ctx)
 	}
+	c, moved, err := v.get(hash)
+	if err != nil || !c.Agent.IsZero() {
+		return c, err
+	}
+	// The look-up is everybody's: it outlives the request that began it.
+	key := string(hash[:]) + strconv.FormatUint(moved, 10)
+	found, err, _ := v.flight.Do(key, func() (any, error) { return ask(context.WithoutCancel(ctx)) })
+	c, _ = found.(store.Caller)
+	v.keep(hash, c, err, moved)
+	return c, err
+}
+
+// get is what is remembered: a Caller, reason.NotFound, or neither.
+func (v *verified) get(hash store.TokenHash) (c store.Caller, moved uint64, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if c, ok := v.known.Get(hash); ok {
-		return c, nil
+		return c, v.moved, nil
 	}
 	if _, ok := v.unknown.Get(hash); ok {
-		return store.Caller{}, reason.NotFound
+		return store.Caller{}, v.moved, reason.NotFound
 	}
-	before := v.moved.Load()
-	// The look-up is everybody's: it outlives the request that began it.
-	found, err, _ := v.flight.Do(string(hash[:]), func() (any, error) { return ask(context.WithoutCancel(ctx)) })
-	if store.IsAbsent(err) {
+	return store.Caller{}, v.moved, nil
+}
+
+// keep remembers what a look-up found that began when moved was what it says.
+func (v *verified) keep(hash store.TokenHash, c store.Caller, err error, moved uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case store.IsAbsent(err):
 		v.unknown.Add(hash, struct{}{})
-	}
-	if err != nil {
-		return store.Caller{}, err
-	}
-	c := found.(store.Caller)
-	if v.moved.Load() == before {
+	case err == nil && v.moved == moved:
 		v.known.Add(hash, c)
-		if v.moved.Load() != before { // heard between the two: it may have been about this one
-			v.known.Remove(hash)
-		}
 	}
-	return c, nil
 }
 
 // Hear implements bus.Listener.
@@ -81,14 +97,18 @@ func (v *verified) Hear(e bus.Event) {
 
 // Reset implements bus.Listener.
 func (v *verified) Reset() {
-	v.moved.Add(1)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.moved++
 	v.known.Purge()
 }
 
 // forget drops what ended. It looks at everything remembered, which is in proportion: something ends now and then,
 // and is asked about on every request.
 func (v *verified) forget(ended func(store.Caller) bool) {
-	v.moved.Add(1)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.moved++
 	for _, hash := range v.known.Keys() {
 		if c, ok := v.known.Peek(hash); ok && ended(c) {
 			v.known.Remove(hash)

@@ -112,6 +112,31 @@ func TestALookUpDuringARevocationIsNotKept(t *testing.T) {
 	}
 }
 
+// Who asks after a revocation does not join a look-up that began before it, and what that finds is not kept.
+func TestNobodyJoinsALookUpOfThePast(t *testing.T) {
+	t.Parallel()
+	v, c, hash := memory(t, func() bool { return true }), caller(), store.HashToken("x")
+	reading, release := make(chan struct{}), make(chan struct{})
+	var past sync.WaitGroup
+	past.Go(func() {
+		_, _ = v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) {
+			close(reading)
+			<-release
+			return c, nil // what was so before the revocation
+		})
+	})
+	<-reading
+	v.Hear(bus.Event{Topic: bus.Revoked, ID: c.Agent.String()})
+	if _, err := v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) { return store.Caller{}, reason.NotFound }); !errors.Is(err, reason.NotFound) {
+		t.Errorf("after the revocation resolve = %v, want not found", err)
+	}
+	close(release)
+	past.Wait()
+	if _, err := v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) { return store.Caller{}, reason.NotFound }); !errors.Is(err, reason.NotFound) {
+		t.Errorf("once the old look-up is done resolve = %v, want not found", err)
+	}
+}
+
 // Many who want to know the same at once cause one look-up, and one of them leaving spoils it for nobody.
 func TestOneLookUpForAll(t *testing.T) {
 	t.Parallel()
