@@ -3,7 +3,6 @@ package servertest
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -145,7 +144,7 @@ func (k *Kit) StartAll() {
 
 func (k *Kit) logger() *slog.Logger {
 	if k.opts.NoLog {
-		return slog.New(slog.NewTextHandler(io.Discard, nil))
+		return slog.New(slog.DiscardHandler)
 	}
 	return slog.New(slog.NewTextHandler(k.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
