@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -51,12 +50,7 @@ type home struct {
 
 func newHome(t testing.TB) *home {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	h := &home{t: t, dir: filepath.Join(t.TempDir(), "data"), listen: l.Addr().String()}
+	h := &home{t: t, dir: filepath.Join(t.TempDir(), "data"), listen: storetest.Address(t)}
 	t.Cleanup(h.removeCluster)
 	return h
 }

@@ -124,7 +124,7 @@ func newLine(t *testing.T, dsn string) *line {
 	}
 	l := &line{}
 	l.network, l.address = pgconn.NetworkAddress(cfg.Host, cfg.Port)
-	l.listen(t, "127.0.0.1:0")
+	l.listen(t, storetest.Address(t))
 	l.dsn = (&url.URL{Scheme: "postgres", User: url.User(cfg.User), Host: l.listener.Addr().String(), Path: cfg.Database, RawQuery: "sslmode=disable"}).String()
 	t.Cleanup(func() {
 		l.cut()
