@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"golang.org/x/crypto/argon2"
@@ -35,6 +36,18 @@ func HashWhenFull(ctx context.Context, password string) error {
 	_, err := p.hash(ctx, password)
 	return err
 }
+
+// OneTurn makes every password's work wait until its turn is taken from the channel and given back.
+func (h *Handler) OneTurn() chan struct{} {
+	h.passwords.slots = make(chan struct{})
+	return h.passwords.slots
+}
+
+// DecoyCost is what an address that is nobody's is compared at.
+func DecoyCost() string { return fmt.Sprint(newPasswords().decoy.cost) }
+
+// PresentCost is what a new password is hashed at.
+func PresentCost() string { return fmt.Sprint(present) }
 
 // SetKeepAlive sets the longest silence on a live stream.
 func (h *Handler) SetKeepAlive(d time.Duration) { h.keepAlive = d }
