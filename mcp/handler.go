@@ -56,7 +56,7 @@ type Config struct {
 type Handler struct {
 	c       Config
 	streams *streams
-	views   *views
+	views   *bus.Cache[store.AgentID, *view]
 	waiting *waiting
 	usage   *usage
 	large   *turns
@@ -67,7 +67,7 @@ type Handler struct {
 func New(c Config) (*Handler, error) {
 	h := &Handler{c: c, streams: newStreams(), waiting: newWaiting(), usage: newUsage(c.DB, c.Log), large: &turns{of: map[store.AgentID]*turn{}}}
 	var err error
-	if h.views, err = newViews(c.Bus.Healthy); err != nil {
+	if h.views, err = bus.NewCache[store.AgentID, *view](maxViews, c.Bus.Healthy); err != nil {
 		return nil, err
 	}
 	if h.meta, err = compileMetaTools(); err != nil {
@@ -309,7 +309,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c store.Caller)
 	if err != nil {
 		return h.refuse(w, r, rpc.ID{}, err)
 	}
-	h.views.forget(c.Agent) // here at once; elsewhere the bus says it
+	h.views.Forget(c.Agent) // here at once; elsewhere the bus says it
 	h.waiting.endSession(s.id)
 	h.streams.endSession(s.id)
 	w.WriteHeader(http.StatusNoContent)

@@ -193,7 +193,7 @@ func setPromoted(ctx context.Context, q *request, args jsontext.Value, promoted 
 		return nil, fmt.Errorf("change working set of %s: %w", q.caller.Agent, err)
 	}
 	if out.Changed {
-		q.h.views.forget(q.caller.Agent) // here at once, so that this client's next list has it; elsewhere the bus says it
+		q.h.views.Forget(q.caller.Agent) // here at once, so that this client's next list has it; elsewhere the bus says it
 	}
 	return asResult(out)
 }

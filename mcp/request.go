@@ -206,7 +206,7 @@ func (q *request) setLevel(ctx context.Context) (jsontext.Value, *rpc.Error) {
 	if err != nil {
 		return nil, q.h.failed(ctx, "set log level", err)
 	}
-	q.h.views.forget(q.caller.Agent)
+	q.h.views.Forget(q.caller.Agent)
 	return empty, nil
 }
 

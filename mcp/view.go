@@ -2,13 +2,9 @@ package mcp
 
 import (
 	"context"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/store"
@@ -38,73 +34,9 @@ func (v *view) sessionEnded(id store.SessionID) bool {
 // maxViews bounds the agents a replica keeps a view of; the least active are read again.
 const maxViews = 20_000
 
-// views are the views of this replica. It is a bus listener.
-type views struct {
-	healthy func() bool
-	flight  singleflight.Group
-
-	mu    sync.Mutex
-	known *simplelru.LRU[store.AgentID, *view]
-	moved uint64 // counts what was heard: a view whose reading began before the last of it is not kept
-}
-
-func newViews(healthy func() bool) (*views, error) {
-	known, err := simplelru.NewLRU[store.AgentID, *view](maxViews, nil)
-	return &views{healthy: healthy, known: known}, err
-}
-
-// of answers from memory, else reads once for all who ask at the same time, which is until something moves. While the
-// bus cannot be relied on every request reads for itself.
-func (vs *views) of(ctx context.Context, agent store.AgentID, read func(context.Context) (*view, error)) (*view, error) {
-	if !vs.healthy() {
-		return read(ctx)
-	}
-	v, moved := vs.get(agent)
-	if v != nil {
-		return v, nil
-	}
-	key := agent.String() + " " + strconv.FormatUint(moved, 10)
-	found, err, _ := vs.flight.Do(key, func() (any, error) { return read(context.WithoutCancel(ctx)) })
-	if err != nil {
-		return nil, err
-	}
-	v = found.(*view)
-	vs.keep(agent, v, moved)
-	return v, nil
-}
-
-func (vs *views) get(agent store.AgentID) (v *view, moved uint64) {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	v, _ = vs.known.Get(agent)
-	return v, vs.moved
-}
-
-func (vs *views) keep(agent store.AgentID, v *view, moved uint64) {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	if vs.moved == moved {
-		vs.known.Add(agent, v)
-	}
-}
-
-func (vs *views) forget(agent store.AgentID) {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	vs.moved++
-	vs.known.Remove(agent)
-}
-
-func (vs *views) reset() {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	vs.moved++
-	vs.known.Purge()
-}
-
 // view is the caller's.
 func (h *Handler) view(ctx context.Context, c store.Caller) (*view, error) {
-	return h.views.of(ctx, c.Agent, func(ctx context.Context) (*view, error) { return h.readView(ctx, c) })
+	return h.views.Get(ctx, c.Agent, func(ctx context.Context) (*view, error) { return h.readView(ctx, c) })
 }
 
 func (h *Handler) readView(ctx context.Context, c store.Caller) (*view, error) {
@@ -138,7 +70,7 @@ func (h *Handler) Hear(e bus.Event) {
 		if err != nil {
 			return
 		}
-		h.views.forget(agent)
+		h.views.Forget(agent)
 		switch e.Topic {
 		case bus.List:
 			h.streams.listChanged(agent)
@@ -155,7 +87,7 @@ func (h *Handler) Hear(e bus.Event) {
 		}
 	case bus.Member:
 		if org, err := store.ParseID[store.OrgKind](e.ID); err == nil {
-			h.views.reset()
+			h.views.Reset()
 			h.streams.recheck(func(s *stream) bool { return s.caller.Org == org })
 		}
 	case bus.Message:
@@ -167,7 +99,7 @@ func (h *Handler) Hear(e bus.Event) {
 
 // Reset implements bus.Listener: what may have been missed is made up for.
 func (h *Handler) Reset() {
-	h.views.reset()
+	h.views.Reset()
 	h.streams.recheck(func(*stream) bool { return true })
 	h.waiting.wakeAll()
 }

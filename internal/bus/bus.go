@@ -46,6 +46,10 @@ const (
 	Session Topic = "session"
 	// Member: somebody is no longer a member. id: the organisation.
 	Member Topic = "member"
+	// Tools: the tools of the organisation moved: one came, went, or changed. id: the organisation.
+	Tools Topic = "tools"
+	// Ask: an ask was answered, withdrawn, or ran out. id: the ask.
+	Ask Topic = "ask"
 	// Message: a message waits for a request of the session. id: the session.
 	Message Topic = "message"
 )

@@ -18,9 +18,27 @@ type Tool struct {
 	Description  string
 	InputSchema  jsontext.Value // a JSON Schema whose root is an object
 	OutputSchema jsontext.Value // likewise; nil for none
+	Annotations  jsontext.Value // beside the two hints, which are ours: what an MCP server said; nil for nothing
+	Kind         Kind           // "" is KindBuiltin
+	Version      int            // counts up when the tool changes: an approval is for one version
+	Original     string         // the name its source knows it by; "" where that is Name
+	Connection   store.ConnectionID
 	ReadOnly     bool
 	Destructive  bool
+	Idempotent   bool
+	Stale        bool // its source cannot be reached; this is the last that was known
 }
+
+// Kind is what sort of source a tool comes from.
+type Kind string
+
+// The kinds.
+const (
+	KindBuiltin  Kind = "builtin"
+	KindAuthored Kind = "authored"
+	KindUpstream Kind = "upstream"
+	KindPlan     Kind = "plan"
+)
 
 // Wire is the name the tool is listed and called under.
 func (t Tool) Wire() string {

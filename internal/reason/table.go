@@ -35,6 +35,12 @@ const (
 	LinkNotValid     Word = "link_not_valid"
 	ToolNotFound     Word = "tool_not_found"
 	ToolFailed       Word = "tool_failed"
+	ToolDenied       Word = "tool_denied"
+	AwaitingApproval Word = "awaiting_approval"
+	ApprovalDeclined Word = "approval_declined"
+	ApprovalExpired  Word = "approval_expired"
+	AskNotFound      Word = "ask_not_found"
+	RunNotFound      Word = "run_not_found"
 	ResultNotFound   Word = "result_not_found"
 	ConnectionAbsent Word = "connection_not_found"
 	AskUnavailable   Word = "ask_unavailable"
@@ -42,9 +48,10 @@ const (
 	Cancelled        Word = "cancelled"
 
 	// Of the way out.
-	HostNotPublic       Word = "host_not_public"
-	HostNotInSet        Word = "host_not_in_set"
-	UpstreamUnavailable Word = "upstream_unavailable"
+	HostNotPublic        Word = "host_not_public"
+	HostNotInSet         Word = "host_not_in_set"
+	UpstreamUnavailable  Word = "upstream_unavailable"
+	UpstreamUnauthorized Word = "upstream_unauthorized"
 )
 
 // An Entry is one row of the table.
@@ -85,6 +92,12 @@ var Table = []Entry{
 	{LinkNotValid, http.StatusGone, "The one-time link was used, has expired, or never existed.", "Whoever runs Graft makes a new one with `graft user add`."},
 	{ToolNotFound, http.StatusNotFound, "No tool of that vendor and name.", "Search with `find_tool`."},
 	{ToolFailed, http.StatusBadGateway, "The tool ran and failed.", "The error sentence is the tool's own."},
+	{ToolDenied, http.StatusForbidden, "A person denied this agent the tool, whatever its version.", "Do the task without it. A person can change it on the agent's page."},
+	{AwaitingApproval, http.StatusAccepted, "The tool can change things and a person has not yet allowed it to this agent.", "Give the person `url`, say what it is for, and call again with the same arguments once they have answered."},
+	{ApprovalDeclined, http.StatusForbidden, "A person answered no to this call.", "Do the task without it; do not ask again for the same thing."},
+	{ApprovalExpired, http.StatusGone, "Nobody answered within 24 hours, so the ask ran out.", "Call the tool again to ask anew."},
+	{AskNotFound, http.StatusNotFound, "No such ask for this person.", "Open the inbox: it lists what waits."},
+	{RunNotFound, http.StatusNotFound, "No such run of this agent.", "`run_status` without an id lists the last ten."},
 	{ResultNotFound, http.StatusNotFound, "No stored result under that reference; they are kept for 24 hours.", "Call the tool again."},
 	{ConnectionAbsent, http.StatusNotFound, "No such connection in this organisation.", "`find_tool` lists the connections in scope."},
 	{AskUnavailable, http.StatusConflict, "The tool has a question for a person, and the client cannot show one.", "Use a client that declares elicitation."},
@@ -94,6 +107,7 @@ var Table = []Entry{
 	{HostNotPublic, http.StatusForbidden, "The address is private, local or reserved.", "Use a public host. An operator may exempt networks with `GRAFT_EGRESS_ALLOW`."},
 	{HostNotInSet, http.StatusForbidden, "The host is not in the connection's set.", "Use a host that the connection declares."},
 	{UpstreamUnavailable, http.StatusBadGateway, "The other side could not be reached.", "Try again later; the console shows its health."},
+	{UpstreamUnauthorized, http.StatusBadGateway, "The MCP server behind the gateway refused its credential.", "A person mends the upstream's headers or secret on the Upstreams page."},
 }
 
 var byWord = func() map[Word]Entry {

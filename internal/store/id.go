@@ -29,6 +29,13 @@ type (
 	GrantKind   struct{}
 	SessionKind struct{}
 	KeyKind     struct{}
+	// ConnectionKind is of one account of one vendor.
+	ConnectionKind struct{}
+	UpstreamKind   struct{}
+	SecretKind     struct{}
+	// RunKind is of one execution of a tool. Every call has such an id; a row only where something of it is kept.
+	RunKind struct{}
+	AskKind struct{}
 
 	OrgID     = ID[OrgKind]
 	UserID    = ID[UserKind]
@@ -37,6 +44,12 @@ type (
 	GrantID   = ID[GrantKind]
 	SessionID = ID[SessionKind]
 	KeyID     = ID[KeyKind]
+
+	ConnectionID = ID[ConnectionKind]
+	UpstreamID   = ID[UpstreamKind]
+	SecretID     = ID[SecretKind]
+	RunID        = ID[RunKind]
+	AskID        = ID[AskKind]
 )
 
 func (OrgKind) prefix() string     { return "org_" }
@@ -46,6 +59,12 @@ func (TokenKind) prefix() string   { return "tok_" }
 func (GrantKind) prefix() string   { return "grt_" }
 func (SessionKind) prefix() string { return "ses_" }
 func (KeyKind) prefix() string     { return "key_" }
+
+func (ConnectionKind) prefix() string { return "con_" }
+func (UpstreamKind) prefix() string   { return "ups_" }
+func (SecretKind) prefix() string     { return "sec_" }
+func (RunKind) prefix() string        { return "run_" }
+func (AskKind) prefix() string        { return "ask_" }
 
 var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
