@@ -18,31 +18,54 @@ import (
 
 // A Schema is a tool's input schema, compiled.
 type Schema struct {
-	raw      jsontext.Value
-	compiled *jsonschema.Schema
+	raw       jsontext.Value
+	compiled  *jsonschema.Schema
+	unchecked []string
 }
 
 // CompileSchema compiles a JSON Schema (2020-12 unless it says otherwise) whose root is an object. It never reads
-// a file or the network: a reference that leaves the document is an error.
+// a file or the network: a reference that leaves the document is an error. The error's text is for whoever wrote the
+// schema.
 func CompileSchema(raw jsontext.Value) (*Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	doc, err := readSchema(raw)
 	if err != nil {
-		return nil, fmt.Errorf("read schema: %w", err)
+		return nil, err
 	}
-	if root, ok := doc.(map[string]any); !ok || root["type"] != "object" {
-		return nil, errors.New("schema root must have type object")
+	if root, ok := doc.(object); !ok || root["type"] != "object" {
+		return nil, errors.New("its root is not of type object")
 	}
+	modernise(doc)
+	if err := checkReferences(doc); err != nil {
+		return nil, err
+	}
+	if err := checkCost(doc); err != nil {
+		return nil, err
+	}
+	unchecked := relax(doc)
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	const self = "graft:input"
 	if err := c.AddResource(self, doc); err != nil {
-		return nil, fmt.Errorf("add schema: %w", err)
+		return nil, unfit(err)
 	}
 	compiled, err := c.Compile(self)
 	if err != nil {
-		return nil, fmt.Errorf("compile schema: %w", err)
+		return nil, unfit(err)
 	}
-	return &Schema{raw: raw, compiled: compiled}, nil
+	return &Schema{raw: raw, compiled: compiled, unchecked: unchecked}, nil
+}
+
+// Unchecked is where the patterns stand that Go cannot read, as JSON Pointers: arguments are not held to them.
+func (s *Schema) Unchecked() []string { return s.unchecked }
+
+// unfit says what is wrong with a schema and where, if the compiler says it.
+func unfit(err error) error {
+	var invalid *jsonschema.ValidationError
+	if schema := (*jsonschema.SchemaValidationError)(nil); errors.As(err, &schema) && errors.As(schema.Err, &invalid) {
+		p := leaves(invalid, nil)[0]
+		return fmt.Errorf("at %s it is no JSON Schema: %s", p.Path, p.Problem)
+	}
+	return fmt.Errorf("it does not compile: %w", err)
 }
 
 // noLoader is why no schema makes us fetch anything.
