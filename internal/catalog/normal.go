@@ -126,21 +126,32 @@ func readSchema(raw jsontext.Value) (any, error) {
 	return doc, checkSize(raw, doc)
 }
 
-// checkReferences refuses what points outside the document, or nowhere in it. Nothing is ever fetched.
+// checkReferences refuses what points outside the document, or nowhere in it. Nothing is ever fetched. What a reference
+// means beside a $id is for the compiler to find out, and to refuse.
 func checkReferences(doc any) error {
 	list := schemasOf(doc)
-	identified := slices.ContainsFunc(list, func(s placed) bool { return s.object["$id"] != nil })
+	named := map[string]bool{}
+	for _, s := range list {
+		if s.object["$id"] != nil {
+			return nil
+		}
+		for _, k := range []string{"$anchor", "$dynamicAnchor"} {
+			if name, ok := s.object[k].(string); ok {
+				named["#"+name] = true
+			}
+		}
+	}
 	for _, s := range list {
 		for _, k := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
 			ref, ok := s.object[k].(string)
-			switch {
-			case !ok:
-			case !strings.HasPrefix(ref, "#") && !identified:
+			if !ok || named[ref] {
+				continue
+			}
+			if !strings.HasPrefix(ref, "#") {
 				return fmt.Errorf("at %s it refers to %q, which is outside of it", s.at+"/"+k, clip(ref))
-			case ref == "#" || strings.HasPrefix(ref, "#/") && !identified:
-				if _, found := lookup(doc, ref); !found {
-					return fmt.Errorf("at %s it refers to %q, which is not in it", s.at+"/"+k, clip(ref))
-				}
+			}
+			if _, found := lookup(doc, ref); !found {
+				return fmt.Errorf("at %s it refers to %q, which is not in it", s.at+"/"+k, clip(ref))
 			}
 		}
 	}
