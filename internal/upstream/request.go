@@ -226,7 +226,7 @@ func (s *Session) readAnswer(st *egress.Stream, id int64, r request) (message, e
 	}
 	messages, err := parse(body)
 	if err != nil {
-		return message{}, s.garbled("answered with something else than JSON-RPC; is it the address of an MCP server?")
+		return message{}, s.garbled("answered with something that is not JSON-RPC, so it may not be an MCP server")
 	}
 	for _, m := range messages {
 		if m.answers(id) {
