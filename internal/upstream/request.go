@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -59,8 +58,7 @@ func (s *Session) request(ctx context.Context, r request) (jsontext.Value, strin
 		release()
 		return nil, "", s.failed(ctx, id, r, err)
 	}
-	kind, _, _ := mime.ParseMediaType(st.Header.Get("Content-Type"))
-	if kind == "text/event-stream" && st.Status == http.StatusOK {
+	if isEventStream(st) {
 		sessionID := st.Header.Get(mcpgo.HeaderSessionID)
 		m, err := s.awaitEvent(own, st, id, r)
 		if err == nil {

@@ -149,11 +149,16 @@ func (s *Server) Forget() {
 
 // Changed tells everyone who listens that the tools changed, and returns how many do.
 func (s *Server) Changed() int {
+	return s.Broadcast(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+}
+
+// Broadcast sends a message to everyone who listens, and returns how many do.
+func (s *Server) Broadcast(message string) int {
 	s.mu.Lock()
 	streams := slices.Collect(maps.Keys(s.streams))
 	s.mu.Unlock()
 	for _, st := range streams {
-		st.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		st.send(message)
 	}
 	return len(streams)
 }
