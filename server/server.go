@@ -17,9 +17,11 @@ import (
 	"github.com/getgraft/graft/console"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/upstream"
 	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/mcp"
 	"github.com/getgraft/graft/migrations"
@@ -58,6 +60,8 @@ type Server struct {
 	bus      *bus.Bus
 	sessions *sealBox
 	keys     *vault.Keyring
+	egress   *egress.Client
+	upstream *upstream.Source
 	mcp      *mcp.Handler
 	console  *console.Handler
 	mcpLimit *httprate.RateLimiter // nil: none
@@ -106,7 +110,17 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
-	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
+	if s.egress, err = set.Client(); err != nil {
+		return nil, err
+	}
+	s.upstream, err = upstream.NewSource(upstream.Config{
+		DB: d.DB, Keys: s.keys, Client: s.egress, Healthy: s.bus.Healthy, Version: d.Version, Log: d.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.bus.Listen(s.upstream)
+	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}, s.upstream}, d.Sources...)...)
 	invoker, err := invoke.New(tools)
 	if err != nil {
 		return nil, err
@@ -162,6 +176,11 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 	beside.Go(func() error { s.bus.Run(background); return nil })
 	beside.Go(func() error { s.mcp.Run(background); return nil })
 	beside.Go(func() error { s.sessions.run(background, s.log); return nil })
+	beside.Go(func() error {
+		s.upstream.Keep(background)
+		s.egress.Close()
+		return nil
+	})
 	beside.Go(func() error { s.sweep(background); return nil })
 	failed := make(chan error, len(servers))
 	for i, srv := range servers {
