@@ -209,6 +209,9 @@ func TestTheSweepDemotesWhatIsIdle(t *testing.T) {
 
 	w.clock.pass(day)
 	w.use(a, "v__old", "v__used", "v__not_promoted")
+	do(t, w.db, bearer(other, foreign), func(tx *store.Tx) error { // nobody's but its own organisation's
+		return tx.UseTools(t.Context(), []store.ToolUse{{Agent: a.ID, Tool: "v__never", At: w.db.Now()}})
+	})
 	w.clock.pass(20 * day)
 	w.sweep()
 	w.want(a, "v__never", "v__old", "v__used") // 21 days to the instant
