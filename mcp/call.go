@@ -73,7 +73,12 @@ func (q *request) run(ctx context.Context, name string, args jsontext.Value) (js
 	if t, ok := q.h.metaTool(name); ok {
 		return t.call(ctx, q, args)
 	}
-	return q.h.c.Invoker.Do(ctx, invoke.Call{Caller: q.caller, Tool: name, Args: args, Client: q})
+	return q.invoke(ctx, name, args)
+}
+
+func (q *request) invoke(ctx context.Context, tool string, args jsontext.Value) (jsontext.Value, error) {
+	defer q.use(ctx, tool)()
+	return q.h.c.Invoker.Do(ctx, invoke.Call{Caller: q.caller, Tool: tool, Args: args, Client: q})
 }
 
 // arguments takes an absent or null value for {}: they are optional in a CallToolRequest.

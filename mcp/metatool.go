@@ -9,7 +9,6 @@ import (
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/getgraft/graft/internal/catalog"
-	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 )
@@ -156,7 +155,7 @@ func runTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Val
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, badArguments(err)
 	}
-	return q.h.c.Invoker.Do(ctx, invoke.Call{Caller: q.caller, Tool: catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire(), Args: in.Input, Client: q})
+	return q.invoke(ctx, catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire(), in.Input)
 }
 
 func setPromoted(ctx context.Context, q *request, args jsontext.Value, promoted bool) (jsontext.Value, error) {
