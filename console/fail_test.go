@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/getgraft/graft/console"
-	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"

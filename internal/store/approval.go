@@ -14,9 +14,9 @@ type Decision string
 
 // The decisions.
 const (
-	Allow     Decision = "allow" // every call of this version on this connection
-	Deny      Decision = "deny"  // no call, whatever the version
-	AskEvery  Decision = "every" // each call asks
+	Allow    Decision = "allow" // every call of this version on this connection
+	Deny     Decision = "deny"  // no call, whatever the version
+	AskEvery Decision = "every" // each call asks
 )
 
 // An Approval is a standing answer.

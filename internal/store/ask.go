@@ -59,7 +59,9 @@ type Ask struct {
 }
 
 // Marked reports whether mark is the one in the ask's link.
-func (a Ask) Marked(mark string) bool { return subtle.ConstantTimeCompare([]byte(a.Mark), []byte(mark)) == 1 }
+func (a Ask) Marked(mark string) bool {
+	return subtle.ConstantTimeCompare([]byte(a.Mark), []byte(mark)) == 1
+}
 
 const askColumns = `k.id, k.kind, k.agent_id, a.name AS agent_name, k.tool, k.version, k.connection_id, k.key, k.digest, k.every, k.mark, k.body,
 	CASE WHEN k.state = 'open' AND k.expires_at <= @now THEN 'expired' ELSE k.state END AS state,
