@@ -6,12 +6,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/vault"
 )
@@ -43,11 +45,18 @@ type Shown struct {
 	Name        string         `json:"name"` // as the source knows it
 	Destructive bool           `json:"destructive"`
 	Arguments   jsontext.Value `json:"arguments"`
-	Cut         bool           `json:"cut,omitzero"` // the arguments are left out: they are too long to show
+	Cut         bool           `json:"cut,omitzero"` // they are too long to show: arguments is a string, their beginning
 }
 
-// maxShown bounds the arguments a person is shown, in bytes; longer ones are said to be so.
+// maxShown bounds the arguments a person is shown, in bytes; of longer ones they see the beginning.
 const maxShown = 64_000
+
+// fit cuts arguments that are too long.
+func (s *Shown) fit() {
+	if len(s.Arguments) > maxShown {
+		s.Arguments, s.Cut = rpc.AppendString(nil, strings.ToValidUTF8(string(s.Arguments[:maxShown]), "")), true
+	}
+}
 
 // digest binds the arguments to the tool, its version and its connection.
 func (c Call) digest() []byte {
@@ -82,9 +91,7 @@ func (d *Desk) Settle(ctx context.Context, c store.Caller, call Call) error {
 	if err != nil {
 		return err
 	}
-	if len(call.Shown.Arguments) > maxShown {
-		call.Shown.Arguments, call.Shown.Cut = nil, true
-	}
+	call.Shown.fit()
 	body, err := json.Marshal(call.Shown)
 	if err != nil {
 		return fmt.Errorf("write ask: %w", err)
