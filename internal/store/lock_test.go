@@ -37,6 +37,7 @@ func plant(t *testing.T, db *store.DB, c store.Caller) store.Agent {
 	if err := db.System().AppendAudit(t.Context(), []store.AuditLink{link(db, c.Org, store.NewID[store.WriterKind](db.Now()), 1)}); err != nil {
 		t.Fatal(err)
 	}
+	plantUpstream(t, db, c, a)
 	return a
 }
 
