@@ -85,7 +85,7 @@ func (c *Client) build(ctx context.Context, req Request, u *url.URL) (*http.Requ
 		out.ContentLength = int64(len(req.Body))
 		out.GetBody = func() (io.ReadCloser, error) {
 			sent.began.Store(false) // it is asked for again only where nothing of it was taken
-			return &payload{Reader: bytes.NewReader(req.Body), sent: sent}, nil
+			return &payload{body: bytes.NewReader(req.Body), sent: sent}, nil
 		}
 		out.Body, _ = out.GetBody()
 	}
@@ -97,19 +97,14 @@ type sent struct{ began atomic.Bool }
 
 // payload is the body of one request.
 type payload struct {
-	*bytes.Reader
+	body *bytes.Reader
 	sent *sent
 }
 
+// Read implements io.Reader.
 func (p *payload) Read(b []byte) (int, error) {
 	p.sent.began.Store(true)
-	return p.Reader.Read(b)
-}
-
-// WriteTo implements io.WriterTo.
-func (p *payload) WriteTo(w io.Writer) (int64, error) {
-	p.sent.began.Store(true)
-	return p.Reader.WriteTo(w)
+	return p.body.Read(b)
 }
 
 // Close implements io.Closer.

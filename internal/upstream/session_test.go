@@ -287,6 +287,9 @@ func TestNoStreamWhereTheServerDoesNotTellOfChanges(t *testing.T) {
 	d.OnListChanged = func() {}
 	s := openTo(t, d)
 	s.Listen()
+	for range 50 { // by then it would have been
+		mustCall(t, s, "echo", `{}`)
+	}
 	s.Close(t.Context())
 	if n := len(srv.Requests("GET")); n != 0 {
 		t.Errorf("%d streams were opened", n)
@@ -301,12 +304,15 @@ func TestStreamThatEndsEarlyIsGoneOnWith(t *testing.T) {
 	srv := upstreamtest.Start(t, upstreamtest.Options{})
 	s := open(t, srv)
 	var id atomic.Value
+	var resumed atomic.Int32
 	srv.Script(func(w http.ResponseWriter, r *http.Request, m upstreamtest.Message) bool {
 		w.Header().Set("Content-Type", "text/event-stream")
 		switch {
 		case m.Method == "tools/call":
 			id.Store(string(m.ID))
 			_, _ = io.WriteString(w, "id: ev-1\nretry: 1\ndata: \n\n")
+		case r.Header.Get("Last-Event-ID") == "ev-1" && resumed.Add(1) == 1:
+			_, _ = io.WriteString(w, ": nothing yet\n\n")
 		case r.Header.Get("Last-Event-ID") == "ev-1":
 			_, _ = io.WriteString(w, "id: ev-2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n")
 		case r.Header.Get("Last-Event-ID") == "ev-2":
@@ -405,6 +411,39 @@ func TestManyCallersShareOneSessionAndItsConnections(t *testing.T) {
 		if n := len(srv.Requests("initialize")); n != 1 {
 			t.Errorf("%d sessions were opened", n)
 		}
+	}
+}
+
+func TestStreamThatEndsAfterItsAnswerLeavesItsConnection(t *testing.T) {
+	t.Parallel()
+	srv := upstreamtest.Start(t, upstreamtest.Options{})
+	s := open(t, srv)
+	answered, ended := make(chan struct{}), make(chan struct{})
+	srv.Script(func(w http.ResponseWriter, _ *http.Request, m upstreamtest.Message) bool {
+		if m.Method != "tools/call" {
+			return false
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
+		_ = http.NewResponseController(w).Flush()
+		<-answered
+		ended <- struct{}{}
+		return true
+	})
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := s.Call(ctx, "echo", nil, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		cancel() // as the end of an agent's request does
+		if err := s.Ping(t.Context()); err != nil { // on another connection, and time enough to notice
+			t.Fatal(err)
+		}
+		answered <- struct{}{}
+		<-ended
+	}
+	if n := srv.Connections(); n > 10 {
+		t.Errorf("%d connections for 20 calls, one after the other", n)
 	}
 }
 
