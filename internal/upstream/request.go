@@ -48,7 +48,7 @@ func (s *Session) request(ctx context.Context, r request) (jsontext.Value, strin
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, cancel)
 	release := func() { unhook(); cancel() }
-	if s.modern {
+	if s.modern || r.method == string(mcpgo.MethodInitialize) { // which tells a server of both eras which one is meant
 		r.header = with(r.header, mcpgo.HeaderMethod, r.method)
 	}
 	out := s.outgoing(http.MethodPost, s.body(id, r), r.header, r.timeout)

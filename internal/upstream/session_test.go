@@ -47,6 +47,16 @@ func TestVersionsThatAreSpoken(t *testing.T) {
 			t.Errorf("initialized was sent %d times", n)
 		}
 	}
+	both := upstreamtest.Start(t, upstreamtest.Options{Modern: true})
+	both.Script(func(w http.ResponseWriter, _ *http.Request, m upstreamtest.Message) bool {
+		if m.Method == "initialize" {
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2026-07-28","capabilities":{}}}`, m.ID)
+		}
+		return m.Method == "initialize"
+	})
+	if got := open(t, both).Server().Protocol; got != "2026-07-28" {
+		t.Errorf("a server that answers initialize with the other era is spoken to at %s", got)
+	}
 	for _, version := range []string{"2023-01-01", "2099-01-01", "2026-07-28"} {
 		srv := upstreamtest.Start(t, upstreamtest.Options{Protocol: version})
 		_, err := tryOpen(t, dialTo(t, srv.URL))
