@@ -184,7 +184,7 @@ func (s *Session) cancel(id int64, method string) {
 	}
 	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"Nobody waits for it any more."}}`, id)
 	out := s.outgoing(http.MethodPost, body, nil, s.d.ConnectTimeout)
-	s.begin(func(ctx context.Context) { s.tell(ctx, out) })
+	s.begin(func(ctx context.Context) { _, _, _ = s.tell(ctx, out) })
 }
 
 // tell posts what wants no answer: a notification, or our own answer to a server's request. It returns what came back all

@@ -347,6 +347,7 @@ func TestStreamThatEndsEarlyIsGoneOnWith(t *testing.T) {
 
 func TestFloodOfNotificationsIsPaced(t *testing.T) {
 	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
 	srv := upstreamtest.Start(t, upstreamtest.Options{Tools: []upstreamtest.Tool{
 		upstreamtest.Echo,
 		{Name: "flood", Run: func(c *upstreamtest.Call) string {
@@ -357,7 +358,7 @@ func TestFloodOfNotificationsIsPaced(t *testing.T) {
 		}},
 		{Name: "drown", Run: func(c *upstreamtest.Call) string {
 			for c.Err() == nil {
-				c.Log("info", "x", `"`+strings.Repeat("x", 1<<20)+`"`)
+				c.Event(": " + long)
 			}
 			return ""
 		}},
@@ -384,7 +385,7 @@ func TestAnswerThatIsTooLargeIsRefused(t *testing.T) {
 	for _, sse := range []bool{false, true} {
 		srv := upstreamtest.Start(t, upstreamtest.Options{SSE: sse, Tools: []upstreamtest.Tool{
 			{Name: "large", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 11<<20)) }},
-			{Name: "fits", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 9<<20)) }},
+			{Name: "fits", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 5<<20)) }},
 		}})
 		s := open(t, srv)
 		mustCall(t, s, "fits", `{}`)
@@ -404,7 +405,7 @@ func TestManyCallersShareOneSessionAndItsConnections(t *testing.T) {
 		var wg sync.WaitGroup
 		for caller := range 64 {
 			wg.Go(func() {
-				for i := range 20 {
+				for i := range 10 {
 					want := fmt.Sprintf(`{"caller":%d,"i":%d}`, caller, i)
 					got, err := s.Call(t.Context(), "echo", jsontext.Value(want), nil, nil)
 					if err != nil || !strings.HasSuffix(string(got), `"structuredContent":`+want+`}`) {
@@ -416,7 +417,7 @@ func TestManyCallersShareOneSessionAndItsConnections(t *testing.T) {
 		wg.Wait()
 		// A stream is read to its end beside the next call, which may need a connection meanwhile.
 		if n := srv.Connections(); n > 200 {
-			t.Errorf("events %v: %d connections for 1280 calls of 64 callers", sse, n)
+			t.Errorf("events %v: %d connections for 640 calls of 64 callers", sse, n)
 		}
 		if n := len(srv.Requests("initialize")); n != 1 {
 			t.Errorf("%d sessions were opened", n)
@@ -445,7 +446,7 @@ func TestStreamThatEndsAfterItsAnswerLeavesItsConnection(t *testing.T) {
 		if _, err := s.Call(ctx, "echo", nil, nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		cancel() // as the end of an agent's request does
+		cancel()                                    // as the end of an agent's request does
 		if err := s.Ping(t.Context()); err != nil { // on another connection, and time enough to notice
 			t.Fatal(err)
 		}
