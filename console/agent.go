@@ -103,7 +103,7 @@ func webSessions(list []store.MCPSession) []web.Session {
 // workingTools is the working set as pages show it, and the names of other tools there are. A promoted tool that is gone
 // is left out, as the agent's own list leaves it out.
 func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.Promotion) (tools []web.WorkingTool, others []string, err error) {
-	entries, err := h.c.Catalog.All(ctx, c)
+	known, err := h.c.Catalog.Of(ctx, c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load working set: %w", err)
 	}
@@ -112,7 +112,7 @@ func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.
 		promoted[p.Tool] = p
 	}
 	effects := map[string]web.Effects{}
-	for _, e := range entries {
+	for _, e := range known.All() {
 		name := e.Wire()
 		if _, in := promoted[name]; !in && len(others) < othersShown {
 			others = append(others, name)
@@ -173,7 +173,11 @@ func (h *Handler) AgentPromote(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx, v := r.Context(), viewerOf(r.Context())
-	if _, err := h.c.Catalog.Resolve(ctx, v.caller, tool); err != nil {
+	known, err := h.c.Catalog.Of(ctx, v.caller)
+	if err != nil {
+		return fmt.Errorf("promote for agent %s: %w", id, err)
+	}
+	if _, err := known.Resolve(tool); err != nil {
 		return h.drawNotPromoted(w, r, id, tool, err)
 	}
 	err = h.c.DB.As(ctx, v.caller, func(tx *store.Tx) error {

@@ -15,11 +15,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/approval"
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/upstream"
 	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/mcp"
 	"github.com/getgraft/graft/migrations"
@@ -57,6 +61,12 @@ type Server struct {
 	verifier *oauth.Verifier
 	bus      *bus.Bus
 	sessions *sealBox
+	audit    *audit.Writer
+	desk     *approval.Desk
+	invoker  *invoke.Invoker
+	keys     *vault.Keyring
+	egress   *egress.Client
+	upstream *upstream.Source
 	mcp      *mcp.Handler
 	console  *console.Handler
 	mcpLimit *httprate.RateLimiter // nil: none
@@ -100,14 +110,37 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
+	if s.keys, err = OpenKeyring(d.DB, d.Master); err != nil {
+		return nil, err
+	}
+	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
-	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
-	invoker, err := invoke.New(tools)
+	if s.egress, err = set.Client(); err != nil {
+		return nil, err
+	}
+	s.upstream, err = upstream.NewSource(upstream.Config{
+		DB: d.DB, Keys: s.keys, Client: s.egress, Healthy: s.bus.Healthy, Version: d.Version, Log: d.Log,
+	})
 	if err != nil {
 		return nil, err
 	}
+	s.bus.Listen(s.upstream)
+	tools, err := catalog.New(s.bus.Healthy, append([]catalog.Source{catalog.Builtins{}, s.upstream}, d.Sources...)...)
+	if err != nil {
+		return nil, err
+	}
+	s.bus.Listen(tools) // before whoever reads from it
+	s.audit = audit.New(audit.Config{DB: d.DB, Log: d.Log})
+	s.desk = approval.NewDesk(d.DB, s.keys, set.Origin)
+	s.invoker, err = invoke.New(invoke.Config{
+		Catalog: tools, DB: d.DB, Desk: s.desk, Keys: s.keys, Audit: s.audit, Log: d.Log, Healthy: s.bus.Healthy, Now: d.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.bus.Listen(s.invoker)
 	s.mcp, err = mcp.New(mcp.Config{
-		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: invoker, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
+		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: s.invoker, Audit: s.audit, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
 		Spend: s.spend, Refused: noteReason,
 	})
@@ -153,10 +186,18 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 		servers, listeners = append(servers, s.httpServer(s.metrics.handler())), append(listeners, metricsListener)
 	}
 
-	var beside, serving errgroup.Group
+	recording, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAudit()
+	var beside, serving, writing errgroup.Group
+	writing.Go(func() error { s.audit.Run(recording); return nil })
 	beside.Go(func() error { s.bus.Run(background); return nil })
 	beside.Go(func() error { s.mcp.Run(background); return nil })
 	beside.Go(func() error { s.sessions.run(background, s.log); return nil })
+	beside.Go(func() error {
+		s.upstream.Keep(background)
+		s.egress.Close()
+		return nil
+	})
 	beside.Go(func() error { s.sweep(background); return nil })
 	failed := make(chan error, len(servers))
 	for i, srv := range servers {
@@ -186,8 +227,11 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 		}
 	}
 	err = errors.Join(err, serving.Wait())
+	s.invoker.Stop(late)
 	stopBackground()
-	return errors.Join(err, beside.Wait())
+	err = errors.Join(err, beside.Wait())
+	stopAudit() // last: what ended until now is written down
+	return errors.Join(err, writing.Wait())
 }
 
 // httpServer has every limit but one on writing: a stream sets its own for each write.

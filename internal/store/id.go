@@ -36,6 +36,8 @@ type (
 	// RunKind is of one execution of a tool. Every call has such an id; a row only where something of it is kept.
 	RunKind struct{}
 	AskKind struct{}
+	// ResultKind is of a value that was too long to answer with.
+	ResultKind struct{}
 
 	OrgID     = ID[OrgKind]
 	UserID    = ID[UserKind]
@@ -50,6 +52,7 @@ type (
 	SecretID     = ID[SecretKind]
 	RunID        = ID[RunKind]
 	AskID        = ID[AskKind]
+	ResultID     = ID[ResultKind]
 )
 
 func (OrgKind) prefix() string     { return "org_" }
@@ -65,6 +68,7 @@ func (UpstreamKind) prefix() string   { return "ups_" }
 func (SecretKind) prefix() string     { return "sec_" }
 func (RunKind) prefix() string        { return "run_" }
 func (AskKind) prefix() string        { return "ask_" }
+func (ResultKind) prefix() string     { return "res_" }
 
 var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
@@ -142,9 +146,12 @@ func (id ID[K]) hex() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
+// orNull is the id as Postgres stores it: the zero ID is NULL.
+func (id ID[K]) orNull() pgtype.UUID { return pgtype.UUID{Bytes: id.uuid, Valid: !id.IsZero()} }
+
 // UUIDValue implements pgtype.UUIDValuer. The zero ID is NULL.
 func (id ID[K]) UUIDValue() (pgtype.UUID, error) {
-	return pgtype.UUID{Bytes: id.uuid, Valid: !id.IsZero()}, nil
+	return id.orNull(), nil
 }
 
 // ScanUUID implements pgtype.UUIDScanner. NULL is the zero ID.
