@@ -59,6 +59,8 @@ func (s *Server) routes() http.Handler {
 				acts.Post("/agents/{id}/token", s.page(h.AgentRenew))
 				r.Get("/agents/{id}/revoke", s.page(h.AgentRevokePage))
 				acts.Post("/agents/{id}/revoke", s.page(h.AgentRevoke))
+				acts.Post("/agents/{id}/promote", s.page(h.AgentPromote))
+				acts.Post("/agents/{id}/demote", s.page(h.AgentDemote))
 				r.Get("/live/agents", s.page(h.LiveAgents))
 				r.Get("/live/agents/{id}", s.page(h.LiveAgent))
 			})
