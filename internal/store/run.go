@@ -45,19 +45,27 @@ type Run struct {
 	Args         []byte      // sealed
 	Result       []byte      // sealed: what the caller would have been answered
 	Progress     []string
-	Cancel       bool // somebody wants it to end
+	Questions    []byte   // sealed: what its client's person has to answer; nil for nothing
+	Answers      [][]byte // sealed: what was answered until now
+	Cancel       bool     // somebody wants it to end
 	StartedAt    time.Time
+	SeenAt       time.Time // when the replica it runs on last said so
 	EndedAt      *time.Time
 }
 
 const runColumns = `id, agent_id, tool, version, connection_id,
 	CASE WHEN status = 'running' AND seen_at < @silent THEN 'lost' ELSE status END AS status,
-	reason, args, result, progress, cancel, started_at, ended_at`
+	reason, args, result, progress, questions, answers, cancel, started_at, seen_at, ended_at`
 
 // StartRun keeps a run of the calling agent that begins. More under way at once than an agent may have are
-// reason.RateLimited.
+// reason.RateLimited; an agent that was revoked meanwhile is reason.NotFound.
 func (tx *Tx) StartRun(ctx context.Context, r Run) error {
 	if err := tx.use(ctx, r.AgentID); err != nil {
+		return err
+	}
+	// Runs of one agent start one after the other, so that none is counted too late.
+	if _, err := value[AgentID](ctx, tx.tx, `SELECT id FROM agent WHERE id = @agent AND revoked_at IS NULL FOR NO KEY UPDATE`,
+		pgx.StrictNamedArgs{"agent": r.AgentID}); err != nil {
 		return err
 	}
 	n, err := value[int](ctx, tx.tx, `SELECT count(*)::int FROM run WHERE agent_id = @agent AND status = 'running' AND seen_at >= @silent`,
@@ -91,16 +99,53 @@ func (tx *Tx) keepRun(ctx context.Context, r Run) error {
 	return err
 }
 
-// SeeRun notes that a run goes on, adds lines to its progress, and reports whether it is to go on.
-func (tx *Tx) SeeRun(ctx context.Context, agent AgentID, id RunID, progress []string) (wanted bool, err error) {
+// Seen is what the replica of a run finds when it says that the run goes on.
+type Seen struct {
+	Wanted  bool     // nobody cancelled it, and its agent was not revoked
+	Answers [][]byte // sealed: to its questions, oldest first
+}
+
+// SeeRun notes that a run goes on and adds lines to its progress. A run that is not under way is reason.NotFound.
+func (tx *Tx) SeeRun(ctx context.Context, agent AgentID, id RunID, progress []string) (Seen, error) {
 	if err := tx.use(ctx, agent); err != nil {
-		return false, err
+		return Seen{}, err
 	}
-	return value[bool](ctx, tx.tx, `
+	return one[Seen](ctx, tx.tx, `
 		UPDATE run SET seen_at = @now, progress = (progress || @lines::text[])[greatest(1, cardinality(progress) + @more - @most + 1):]
 		WHERE id = @id AND agent_id = @agent AND status = 'running'
-		RETURNING NOT cancel`,
+		RETURNING NOT cancel AND EXISTS (SELECT FROM agent WHERE id = @agent AND revoked_at IS NULL) AS wanted, answers`,
 		pgx.StrictNamedArgs{"id": id, "agent": agent, "now": tx.now, "lines": append([]string{}, progress...), "more": len(progress), "most": maxProgress})
+}
+
+// AskInRun keeps what a run's client has to answer, sealed, in place of what it had to before; nil is nothing.
+func (tx *Tx) AskInRun(ctx context.Context, agent AgentID, id RunID, questions []byte) error {
+	if err := tx.use(ctx, agent); err != nil {
+		return err
+	}
+	n, err := exec(ctx, tx.tx, `UPDATE run SET questions = @questions, seen_at = @now WHERE id = @id AND agent_id = @agent AND status = 'running'`,
+		pgx.StrictNamedArgs{"id": id, "agent": agent, "questions": questions, "now": tx.now})
+	if err == nil && n == 0 {
+		return reason.NotFound
+	}
+	return err
+}
+
+// maxAnswers bounds the answers that one run is given.
+const maxAnswers = 100
+
+// AnswerRun leaves answers, sealed, for a run that waits for some, wherever it runs. One that waits for none takes none.
+func (tx *Tx) AnswerRun(ctx context.Context, agent AgentID, id RunID, answers []byte) error {
+	if err := tx.use(ctx, agent); err != nil {
+		return err
+	}
+	n, err := exec(ctx, tx.tx, `
+		UPDATE run SET answers = answers || @answers::bytea
+		WHERE id = @id AND agent_id = @agent AND status = 'running' AND questions IS NOT NULL AND cardinality(answers) < @most`,
+		pgx.StrictNamedArgs{"id": id, "agent": agent, "answers": answers, "most": maxAnswers})
+	if err != nil || n == 0 {
+		return err
+	}
+	return tx.tell(ctx, bus.Run, id.String())
 }
 
 // EndRun keeps how a run ended.
@@ -109,7 +154,7 @@ func (tx *Tx) EndRun(ctx context.Context, r Run) error {
 		return err
 	}
 	_, err := exec(ctx, tx.tx, `
-		UPDATE run SET status = @status, reason = @reason, result = @result, ended_at = @now, seen_at = @now, expires_at = @expires
+		UPDATE run SET status = @status, reason = @reason, result = @result, questions = NULL, answers = '{}', ended_at = @now, seen_at = @now, expires_at = @expires
 		WHERE id = @id AND agent_id = @agent AND status = 'running'`,
 		pgx.StrictNamedArgs{"id": r.ID, "agent": r.AgentID, "status": r.Status, "reason": r.Reason, "result": r.Result, "now": tx.now, "expires": tx.now.Add(RunLife)})
 	if err != nil {
@@ -148,7 +193,7 @@ func (tx *Tx) Runs(ctx context.Context, agent AgentID, most int) ([]Run, error) 
 	list, err := all[Run](ctx, tx.tx, `SELECT `+runColumns+` FROM run WHERE agent_id = @agent ORDER BY started_at DESC, id DESC LIMIT @most`,
 		pgx.StrictNamedArgs{"agent": agent, "most": most, "silent": tx.now.Add(-RunSilence)})
 	for i := range list {
-		list[i].Args, list[i].Result = nil, nil
+		list[i].Args, list[i].Result, list[i].Questions, list[i].Answers = nil, nil, nil, nil
 	}
 	return list, err
 }

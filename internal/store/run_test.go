@@ -3,6 +3,8 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +32,7 @@ func (k *asker) run(id store.RunID) store.Run {
 
 func (k *asker) see(id store.RunID, lines ...string) bool {
 	k.t.Helper()
-	return must(k.t, k.db, k.self, func(tx *store.Tx) (bool, error) { return tx.SeeRun(k.t.Context(), k.agent.ID, id, lines) })
+	return must(k.t, k.db, k.self, func(tx *store.Tx) (store.Seen, error) { return tx.SeeRun(k.t.Context(), k.agent.ID, id, lines) }).Wanted
 }
 
 func TestARunIsFollowedToItsEnd(t *testing.T) {
@@ -105,6 +107,81 @@ func TestRunsUnderWayAreBounded(t *testing.T) {
 	}
 }
 
+func TestRunsThatStartAtOnceAreCounted(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	var started atomic.Int64
+	var beside sync.WaitGroup
+	for range 40 {
+		beside.Go(func() {
+			err := k.db.As(t.Context(), k.self, func(tx *store.Tx) error { return tx.StartRun(t.Context(), k.newRun()) })
+			if err == nil {
+				started.Add(1)
+			} else if !errors.Is(err, &reason.Refusal{Word: reason.RateLimited}) {
+				t.Errorf("StartRun() = %v", err)
+			}
+		})
+	}
+	beside.Wait()
+	if got := started.Load(); got != 20 {
+		t.Errorf("%d of 40 runs at once started, want 20", got)
+	}
+}
+
+func TestARunOfARevokedAgentIsNotWanted(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	r := k.start()
+	do(t, k.db, k.owner, func(tx *store.Tx) error { return tx.RevokeAgent(t.Context(), k.agent.ID) })
+	if k.see(r.ID) {
+		t.Error("SeeRun() of a revoked agent's run = true, want false")
+	}
+	err := k.db.As(t.Context(), k.self, func(tx *store.Tx) error { return tx.StartRun(t.Context(), k.newRun()) })
+	if !store.IsAbsent(err) {
+		t.Errorf("StartRun() of a revoked agent = %v, want not_found", err)
+	}
+}
+
+func TestARunAsksAndIsAnswered(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	r := k.start()
+	answer := func(text string) {
+		t.Helper()
+		do(t, k.db, k.self, func(tx *store.Tx) error { return tx.AnswerRun(t.Context(), k.agent.ID, r.ID, []byte(text)) })
+	}
+	seen := func() store.Seen {
+		t.Helper()
+		return must(t, k.db, k.self, func(tx *store.Tx) (store.Seen, error) { return tx.SeeRun(t.Context(), k.agent.ID, r.ID, nil) })
+	}
+	ask := func(questions []byte) error {
+		return k.db.As(t.Context(), k.self, func(tx *store.Tx) error { return tx.AskInRun(t.Context(), k.agent.ID, r.ID, questions) })
+	}
+	answer("to nothing")
+	if got := seen(); len(got.Answers) != 0 {
+		t.Errorf("a run that asks nothing has the answers %q", got.Answers)
+	}
+	if err := ask([]byte("which?")); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.run(r.ID).Questions; string(got) != "which?" {
+		t.Errorf("Questions = %q", got)
+	}
+	answer("one")
+	answer("two")
+	if got := seen(); len(got.Answers) != 2 || string(got.Answers[0]) != "one" || string(got.Answers[1]) != "two" {
+		t.Errorf("Answers = %q, want one and two", got.Answers)
+	}
+	r.Status = store.RunSucceeded
+	do(t, k.db, k.self, func(tx *store.Tx) error { return tx.EndRun(t.Context(), r) })
+	if err := ask([]byte("more?")); !store.IsAbsent(err) {
+		t.Errorf("AskInRun() of one that has ended = %v, want not_found", err)
+	}
+	if got := k.run(r.ID).Questions; got != nil {
+		t.Errorf("a run that has ended asks %q", got)
+	}
+}
+
 func TestRunsAndResultsAreTheAgentsOwn(t *testing.T) {
 	t.Parallel()
 	k := newAsker(t)
@@ -128,7 +205,7 @@ func TestRunsAndResultsAreTheAgentsOwn(t *testing.T) {
 		if !store.IsAbsent(err) {
 			t.Errorf("%s: Result() = %v, want not_found", name, err)
 		}
-		_, err = in(t, k.db, c, func(tx *store.Tx) (bool, error) { return tx.SeeRun(t.Context(), c.Agent, r.ID, nil) })
+		_, err = in(t, k.db, c, func(tx *store.Tx) (store.Seen, error) { return tx.SeeRun(t.Context(), c.Agent, r.ID, nil) })
 		if !store.IsAbsent(err) {
 			t.Errorf("%s: SeeRun() = %v, want not_found", name, err)
 		}
