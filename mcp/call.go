@@ -62,7 +62,7 @@ func (q *request) call(ctx context.Context) (jsontext.Value, *rpc.Error) {
 	if failed := needsCapability(err); failed != nil && q.era == stateless {
 		return nil, failed
 	}
-	r := refusalOf(err)
+	r := invoke.Refusal(err)
 	if r.Word == reason.ToolNotFound && meta == nil {
 		return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "Unknown tool: " + clip(p.Name) + ".", Reason: reason.ToolNotFound}
 	}
@@ -96,6 +96,10 @@ func (h *Handler) named(ctx context.Context, c store.Caller, name string) (meta 
 // it as a run.
 func (q *request) invoke(ctx context.Context, call invoke.Call) (jsontext.Value, error) {
 	defer q.use(ctx, call.Tool)()
+	call.Began = q.began
+	if q.can&canTask != 0 {
+		return q.invokeTask(ctx, call)
+	}
 	done, err := q.h.c.Invoker.Do(ctx, call)
 	if q.era == sessions && q.gone() && ctx.Err() == nil {
 		if kept := done.Keep(ctx, err); kept != nil {
@@ -116,17 +120,6 @@ func arguments(v jsontext.Value) (jsontext.Value, *rpc.Error) {
 	return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "params.arguments must be an object."}
 }
 
-// refusalOf is what may be told about err. A client that cannot ask its person, or has left, is no fault of ours.
-func refusalOf(err error) *reason.Refusal {
-	if errors.Is(err, context.Canceled) {
-		return reason.Refuse(reason.Cancelled, "The request was cancelled.")
-	}
-	if errors.Is(err, catalog.ErrCannotAsk) {
-		return reason.Refuse(reason.AskUnavailable, "This tool asks its person a question, and the client cannot show one.")
-	}
-	return reason.Of(err)
-}
-
 func isOurs(r *reason.Refusal) bool { return r.Word == reason.Internal }
 
 // stateLife is how long the answer to a question may take.
@@ -142,16 +135,22 @@ type callState struct {
 	Answers map[string]catalog.Answer `json:"a,omitzero"`
 }
 
+// input is a question to the client's person inside a result.
+type input struct {
+	Method string       `json:"method"`
+	Params elicitParams `json:"params"`
+}
+
+func (q *request) input(question catalog.Question) input {
+	return input{string(mcpgo.MethodElicitationCreate), q.elicitation(question)}
+}
+
 // inputRequired is the result that asks the client's person (2026-07-28, Multi Round-Trip Requests).
 func (q *request) inputRequired(p callParams, args jsontext.Value, needs *catalog.NeedInput) (jsontext.Value, *rpc.Error) {
-	type input struct {
-		Method string       `json:"method"`
-		Params elicitParams `json:"params"`
-	}
 	state := callState{Tool: p.Name, Digest: rpc.Digest(args), Expires: q.h.now().Add(stateLife), Answers: q.answers}
 	inputs := map[string]input{}
 	for _, question := range needs.Questions {
-		inputs[question.Key] = input{string(mcpgo.MethodElicitationCreate), q.elicitation(question)}
+		inputs[question.Key] = q.input(question)
 		state.Asked = append(state.Asked, question.Key)
 	}
 	plain, err := json.Marshal(state, json.Deterministic(true))

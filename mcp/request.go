@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 )
@@ -31,7 +33,12 @@ type request struct {
 	progressToken jsontext.Value // of a call; nil: nobody wants to know
 	logLevel      string         // at 2026-07-28: the level asked for; "" is none
 	answers       map[string]catalog.Answer
+	runID         store.RunID // of the call that it carries out
+	toldRun       atomic.Bool // in its first progress
 }
+
+// began notes the id under which the call is found should it become a run. The tool has not run yet.
+func (q *request) began(run store.RunID) { q.runID = run }
 
 // levels of log messages, from least to most (RFC 5424 §6.2.1).
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
@@ -42,11 +49,15 @@ func (q *request) Progress(p catalog.Progress) {
 		return
 	}
 	params := struct {
-		Token   jsontext.Value `json:"progressToken"`
-		Done    float64        `json:"progress"`
-		Total   float64        `json:"total,omitzero"`
-		Message string         `json:"message,omitzero"`
-	}{q.progressToken, p.Done, p.Total, p.Message}
+		Meta    map[string]string `json:"_meta,omitzero"`
+		Token   jsontext.Value    `json:"progressToken"`
+		Done    float64           `json:"progress"`
+		Total   float64           `json:"total,omitzero"`
+		Message string            `json:"message,omitzero"`
+	}{nil, q.progressToken, p.Done, p.Total, p.Message}
+	if q.toldRun.CompareAndSwap(false, true) {
+		params.Meta = map[string]string{invoke.RunMeta: q.runID.String()}
+	}
 	q.notify(string(mcpgo.MethodNotificationProgress), params)
 }
 
@@ -184,6 +195,8 @@ func (q *request) dispatch(ctx context.Context) (jsontext.Value, *rpc.Error) {
 		return q.setLevel(ctx)
 	case method == mcpgo.MethodServerDiscover && q.era == stateless:
 		return q.discover(ctx)
+	case isTaskMethod(q.m.Method) && q.era == stateless:
+		return q.task(ctx)
 	}
 	return q.offered(ctx)
 }
@@ -299,7 +312,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Cal
 
 // failed is the error object of a request that failed for a reason of ours. It is logged here, at the edge.
 func (h *Handler) failed(ctx context.Context, what string, err error) *rpc.Error {
-	r := refusalOf(err)
+	r := invoke.Refusal(err)
 	if isOurs(r) {
 		h.c.Log.ErrorContext(ctx, "request failed", slog.String("what", what), slog.Any("err", err), slog.String("request_id", h.c.RequestID(ctx)))
 		r = r.With("requestId", h.c.RequestID(ctx))

@@ -30,6 +30,7 @@ type capability byte
 const (
 	canElicitForm capability = 1 << iota
 	canElicitURL
+	canTask // of the stateless era alone
 )
 
 // elicits reads a client's elicitation capability. {} means form (MCP 2025-11-25, Elicitation, Capabilities).

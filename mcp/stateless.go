@@ -78,7 +78,7 @@ func (h *Handler) postStateless(w http.ResponseWriter, r *http.Request, c store.
 		return h.fail(w, r, statusStateless(failed), m.ID, failed)
 	}
 	if mcpgo.MCPMethod(m.Method) == mcpgo.MethodSubscriptionsListen {
-		return h.listen(w, r, c, m)
+		return h.listen(w, r, c, can, m)
 	}
 	ctx, cancel := lives(r, stateless)
 	defer cancel()
@@ -93,11 +93,16 @@ func (h *Handler) postStateless(w http.ResponseWriter, r *http.Request, c store.
 func declared(v jsontext.Value) (capability, *rpc.Error) {
 	var caps struct {
 		Elicitation *mcpgo.ElicitationCapability `json:"elicitation"`
+		Extensions  map[string]jsontext.Value    `json:"extensions"`
 	}
 	if jsonv2.Unmarshal(v, &caps) != nil {
 		return 0, &rpc.Error{Code: rpc.InvalidParams, Message: "params._meta: " + mcpgo.MetaKeyClientCapabilities + " must be an object."}
 	}
-	return elicits(caps.Elicitation), nil
+	can := elicits(caps.Elicitation)
+	if caps.Extensions[extensionTasks] != nil {
+		can |= canTask
+	}
+	return can, nil
 }
 
 // checkMeta holds the body's version to the header's, and both to what is spoken.
@@ -140,6 +145,9 @@ func (h *Handler) checkHeaders(r *http.Request, c store.Caller, m rpc.Message) *
 	method := mcpgo.MCPMethod(m.Method)
 	if err := mcpgo.ValidateStandardHeaders(r.Header.Get, modern, method, json.RawMessage(m.Params)); err != nil {
 		return mismatch(err.Error())
+	}
+	if isTaskMethod(m.Method) {
+		return checkTaskHeader(r.Header, m)
 	}
 	if method != mcpgo.MethodToolsCall {
 		return nil
@@ -189,6 +197,7 @@ func (q *request) discover(ctx context.Context) (jsontext.Value, *rpc.Error) {
 	if err != nil {
 		return nil, q.h.failed(ctx, "read capabilities", err)
 	}
+	caps.Extensions = map[string]any{extensionTasks: struct{}{}}
 	v, err := q.h.view(ctx, q.caller)
 	if err != nil {
 		return nil, q.h.failed(ctx, "read view", err)
@@ -239,7 +248,7 @@ func (h *Handler) complete(result jsontext.Value) jsontext.Value {
 }
 
 // listen answers subscriptions/listen with a stream that belongs to the agent (2026-07-28, Subscriptions).
-func (h *Handler) listen(w http.ResponseWriter, r *http.Request, c store.Caller, m rpc.Message) error {
+func (h *Handler) listen(w http.ResponseWriter, r *http.Request, c store.Caller, can capability, m rpc.Message) error {
 	if !accepts(r.Header, typeEvent) {
 		return h.refuse(w, r, m.ID, reason.Refuse(reason.NotAcceptable, "subscriptions/listen answers with text/event-stream only."))
 	}
@@ -248,6 +257,10 @@ func (h *Handler) listen(w http.ResponseWriter, r *http.Request, c store.Caller,
 	}
 	if failed := rpc.Params(m.Params, &p); failed != nil {
 		return h.fail(w, r, http.StatusBadRequest, m.ID, failed)
+	}
+	if asksForTasks(m.Params) && can&canTask == 0 {
+		failed := needsTasks()
+		return h.fail(w, r, statusStateless(failed), m.ID, failed)
 	}
 	tag := `"_meta":{"` + mcpgo.MetaKeySubscriptionID + `":` + m.ID.String() + `}`
 	granted := `{}`

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/servertest"
@@ -138,6 +140,53 @@ var fixtureTools = []fixtureTool{
 			`"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],` +
 			`"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},` +
 			`"then":{"required":["phone"]},"else":{"required":["email"]},"additionalProperties":false}`),
+	does("greet", func(_ context.Context, _ *fixture, r catalog.Run) (any, error) {
+		var in struct{ Name string }
+		if err := json.Unmarshal(r.Args, &in); err != nil {
+			return nil, err
+		}
+		return content(text("Hello, " + in.Name + "!")), nil
+	}),
+	does("slow_compute", func(ctx context.Context, _ *fixture, r catalog.Run) (any, error) {
+		var in struct{ Seconds float64 }
+		if err := json.Unmarshal(r.Args, &in); err != nil {
+			return nil, err
+		}
+		return content(text("Computed.")), takes(ctx, time.Duration(in.Seconds*float64(time.Second)))
+	}),
+	does("failing_job", func(ctx context.Context, _ *fixture, _ catalog.Run) (any, error) {
+		return object{"isError": true, "content": []any{text("The job failed.")}}, takes(ctx, long)
+	}),
+	does("protocol_error_job", func(ctx context.Context, _ *fixture, _ catalog.Run) (any, error) {
+		_ = takes(ctx, long)
+		panic("a job that panics")
+	}),
+	does("confirm_delete", func(ctx context.Context, _ *fixture, r catalog.Run) (any, error) {
+		if err := takes(ctx, long); err != nil {
+			return nil, err
+		}
+		return asks(ctx, r, catalog.Question{Key: "confirm", Message: "Delete it?", Schema: form(`"confirm":{"type":"boolean"}`, "confirm")})
+	}),
+	does("multi_input", func(ctx context.Context, _ *fixture, r catalog.Run) (any, error) {
+		if err := takes(ctx, long); err != nil {
+			return nil, err
+		}
+		var both errgroup.Group
+		for _, key := range []string{"one", "two"} {
+			both.Go(func() error {
+				_, err := r.Client.Ask(ctx, catalog.Question{Key: key, Message: "What is your name?", Schema: withName})
+				return err
+			})
+		}
+		return content(text("Both were answered.")), both.Wait()
+	}),
+	does("test_tool_with_task", func(ctx context.Context, _ *fixture, r catalog.Run) (any, error) {
+		result, err := asks(ctx, r, catalog.Question{Key: "user_name", Message: "What is your name?", Schema: withName})
+		if err != nil {
+			return nil, err
+		}
+		return result, takes(ctx, long)
+	}),
 	does("wait_for_cancel", func(ctx context.Context, f *fixture, r catalog.Run) (any, error) {
 		r.Client.Progress(catalog.Progress{Message: "waiting"})
 		<-ctx.Done()
@@ -169,6 +218,19 @@ func (f *fixture) Run(ctx context.Context, r catalog.Run) (catalog.Output, error
 		return catalog.Output{Raw: raw}, err
 	}
 	return catalog.Output{}, fmt.Errorf("no fixture %q", r.Tool.Name)
+}
+
+// long is more than a client that takes tasks waits for a result.
+const long = 1200 * time.Millisecond
+
+// takes lets a tool take its time.
+func takes(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // changeList lists the changing tool for the caller's agent, or takes it out again.

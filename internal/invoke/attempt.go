@@ -28,6 +28,8 @@ type attempt struct {
 	digest []byte         // of the arguments
 	ran    bool           // it was let through
 	failed bool           // the tool ran and says that it failed
+	cancel context.CancelCauseFunc
+	look   chan struct{} // holds one where somebody may want the run to end, or has answered it
 }
 
 func (i *Invoker) attempt(call Call) *attempt {
@@ -38,7 +40,20 @@ func (i *Invoker) attempt(call Call) *attempt {
 		call.Client = catalog.Nobody{}
 	}
 	now := i.c.Now()
-	return &attempt{Invoker: i, call: call, run: store.NewID[store.RunKind](now), began: now}
+	return &attempt{Invoker: i, call: call, run: store.NewID[store.RunKind](now), began: now, look: make(chan struct{}, 1)}
+}
+
+// begin notes that the call is under way, until end is called. Its context ends when its agent does, or the gateway.
+func (a *attempt) begin(ctx context.Context) (life context.Context, end func(), err error) {
+	life, a.cancel = context.WithCancelCause(ctx)
+	if !a.runs.add(a) {
+		a.cancel(nil)
+		return life, func() {}, reason.Refuse(reason.Unavailable, "This replica is about to stop. Call again.")
+	}
+	return life, func() {
+		a.cancel(nil)
+		a.runs.remove(a)
+	}, nil
 }
 
 // admit is the first half of the way of a call: resolve, validate, decide, write down what is about to happen. Nothing
@@ -127,6 +142,9 @@ func (a *attempt) intend(ctx context.Context) error {
 
 // runTool calls the source under the deadline, and turns a panic into an error that only the log sees.
 func (a *attempt) runTool(ctx context.Context) (out catalog.Output, err error) {
+	if a.call.Began != nil {
+		a.call.Began(a.run)
+	}
 	timeout := cmp.Or(a.call.Timeout, a.entry.Timeout, Timeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -140,6 +158,10 @@ func (a *attempt) runTool(ctx context.Context) (out catalog.Output, err error) {
 	case err == nil:
 		return out, nil
 	case ctx.Err() != nil:
+		var why *reason.Refusal
+		if errors.As(context.Cause(ctx), &why) {
+			return out, why
+		}
 		return out, reason.Refuse(reason.Cancelled, "%s was cancelled.", a.call.Tool)
 	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
 		return out, reason.Refuse(reason.Timeout, "%s did not finish within %d seconds.", a.call.Tool, int(timeout.Seconds()))
@@ -155,7 +177,7 @@ func (a *attempt) record(result jsontext.Value, err error) (jsontext.Value, erro
 	case errors.As(err, &needs):
 		outcome = audit.Asked
 	case err != nil:
-		outcome = string(reason.Of(err).Word)
+		outcome = string(Refusal(err).Word)
 	case a.failed:
 		outcome = audit.Failed
 	}
@@ -177,4 +199,17 @@ func (a *attempt) line(kind audit.Kind, outcome string) audit.Entry {
 		e.Tool, e.Version, e.Source, e.Connection = a.entry.Wire(), a.entry.Version, string(a.entry.Kind), a.entry.Connection
 	}
 	return e
+}
+
+// Refusal is what may be told about the error of a call. A client that cannot ask its person, or has left, is no fault of
+// ours.
+func Refusal(err error) *reason.Refusal {
+	var needs *catalog.NeedInput
+	switch {
+	case errors.Is(err, context.Canceled):
+		return reason.Refuse(reason.Cancelled, "The request was cancelled.")
+	case errors.Is(err, catalog.ErrCannotAsk), errors.As(err, &needs):
+		return reason.Refuse(reason.AskUnavailable, "This tool asks its person a question, and the client cannot show one.")
+	}
+	return reason.Of(err)
 }

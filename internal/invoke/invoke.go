@@ -30,6 +30,8 @@ type Call struct {
 	Client catalog.Client // nil means catalog.Nobody
 	// Timeout bounds the run; 0 is the tool's own, at most MaxTimeout.
 	Timeout time.Duration
+	// Began is told, before the tool runs, the id under which the call is found should it become a run; nil is nobody.
+	Began func(store.RunID)
 }
 
 // Config is what an Invoker needs. All of it is required.
@@ -72,10 +74,14 @@ type Done struct {
 // awaiting_approval, approval_declined, unavailable, timeout, cancelled, or the tool's own.
 func (i *Invoker) Do(ctx context.Context, call Call) (Done, error) {
 	a := i.attempt(call)
-	var result jsontext.Value
-	err := a.admit(ctx)
+	life, end, err := a.begin(ctx)
+	defer end()
 	if err == nil {
-		result, err = a.finish(ctx)
+		err = a.admit(life)
+	}
+	var result jsontext.Value
+	if err == nil {
+		result, err = a.finish(life)
 	}
 	result, err = a.record(result, err)
 	return Done{result, a}, err
@@ -89,6 +95,7 @@ func (d Done) Keep(ctx context.Context, failed error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
+	d.a.logFailure(ctx, failed)
 	row, err := d.a.ended(ctx, d.Result, failed)
 	if err != nil {
 		return err
@@ -108,6 +115,7 @@ func (i *Invoker) Hear(e bus.Event) {
 		}
 	case bus.Member:
 		i.standing.Reset()
+		i.runs.movedAll() // whose agent went with its member finds out
 	case bus.Run:
 		if run, err := store.ParseID[store.RunKind](e.ID); err == nil {
 			i.runs.moved(run)

@@ -26,7 +26,11 @@ func (a *attempt) shape(ctx context.Context, out catalog.Output) (jsontext.Value
 	}
 	a.failed = isError(out.Raw)
 	if len(out.Raw) > maxRaw {
-		return rpc.ToolResult(a.bound(ctx, out.Raw)), nil
+		short := a.bound(ctx, out.Raw)
+		if a.failed {
+			return rpc.FailedResult(short), nil
+		}
+		return rpc.ToolResult(short), nil
 	}
 	if len(out.Raw) > MaxResult {
 		return a.boundTexts(ctx, out.Raw)
@@ -79,6 +83,8 @@ func fits(text []byte) bool { return len(text) <= MaxResult || utf8.RuneCount(te
 
 // keep stores a value whole and returns the reference to read it by; "" where it cannot be stored.
 func (a *attempt) keep(ctx context.Context, value jsontext.Value) (ref string) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
 	id := store.NewID[store.ResultKind](a.c.Now())
 	box, err := a.box(ctx)
 	if err == nil {

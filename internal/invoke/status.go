@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,6 +25,7 @@ const lookEvery = 2 * time.Second
 type Status struct {
 	store.Run
 	Result jsontext.Value // a CallToolResult; nil while there is none
+	Asks   []catalog.Question
 }
 
 // Status is how a run of the caller's agent stands. It waits up to wait for one that is under way to end; a run that is
@@ -61,8 +63,16 @@ func (i *Invoker) status(ctx context.Context, c store.Caller, id store.RunID) (s
 	if store.IsAbsent(err) {
 		return Status{}, reason.Refuse(reason.RunNotFound, "There is no run %s of this agent. Without an id, run_status lists the last ten.", id)
 	}
-	if err != nil || s.Run.Result == nil {
+	if err != nil {
 		return s, err
+	}
+	if s.Run.Questions != nil {
+		if s.Asks, err = openQuestions(box, s.Run); err != nil {
+			return Status{}, err
+		}
+	}
+	if s.Run.Result == nil {
+		return s, nil
 	}
 	if s.Result, err = box.Open(runPlace(id, "result"), s.Run.Result); err != nil {
 		return Status{}, fmt.Errorf("open result of %s: %w", id, err)
@@ -100,6 +110,7 @@ func runPlace(id store.RunID, column string) []byte { return []byte(id.String() 
 // maxProgressLine is how many characters of one line of progress are kept.
 const maxProgressLine = 500
 
+// progressLine is one line of text that can be stored, whatever a tool says.
 func progressLine(p catalog.Progress) string {
 	line := strconv.FormatFloat(p.Done, 'f', -1, 64)
 	if p.Total > 0 {
@@ -108,8 +119,16 @@ func progressLine(p catalog.Progress) string {
 	if p.Message != "" {
 		line += " " + p.Message
 	}
-	if r := []rune(line); len(r) > maxProgressLine {
-		line = string(r[:maxProgressLine-1]) + "…"
+	kept := make([]rune, 0, min(len(line), maxProgressLine))
+	for _, r := range line { // what is no text comes as U+FFFD
+		if len(kept) == maxProgressLine {
+			kept[maxProgressLine-1] = '…'
+			break
+		}
+		if unicode.IsControl(r) {
+			r = ' '
+		}
+		kept = append(kept, r)
 	}
-	return line
+	return string(kept)
 }

@@ -1,8 +1,10 @@
 package rpc
 
 import (
+	"bytes"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/getgraft/graft/internal/reason"
@@ -35,6 +37,40 @@ func ToolFailure(sentence string, details map[string]any) jsontext.Value {
 	b := append([]byte(`{"error":`), quote(sentence)...)
 	b = append(append(b, `,"reason":`...), quote(string(reason.ToolFailed))...)
 	return toolResult(append(appendMembers(b, details), '}'), true)
+}
+
+// FailedResult is the CallToolResult of a JSON value that a tool failed with.
+func FailedResult(value jsontext.Value) jsontext.Value { return toolResult(value, true) }
+
+// WithMeta is a result whose _meta has one more member, or another value of it. Nothing else of the result changes; one
+// that is no object stays as it is.
+func WithMeta(result jsontext.Value, name string, value jsontext.Value) jsontext.Value {
+	if !bytes.Contains(result, []byte(`"_meta"`)) && result.Kind() == '{' {
+		b := append(append([]byte(`{"_meta":{`), quote(name)...), ':')
+		b = append(append(b, value...), '}')
+		rest := bytes.TrimSpace(result[bytes.IndexByte(result, '{')+1:])
+		if rest[0] != '}' {
+			b = append(b, ',')
+		}
+		return append(b, rest...)
+	}
+	var members, meta map[string]jsontext.Value
+	if json.Unmarshal(result, &members) != nil || members["_meta"] != nil && json.Unmarshal(members["_meta"], &meta) != nil {
+		return result
+	}
+	if meta == nil {
+		meta = map[string]jsontext.Value{}
+	}
+	meta[name] = value
+	var err error
+	if members["_meta"], err = json.Marshal(meta, json.Deterministic(true)); err != nil {
+		return result
+	}
+	b, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		return result
+	}
+	return b
 }
 
 func toolResult(value jsontext.Value, isError bool) jsontext.Value {
