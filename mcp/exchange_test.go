@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +146,14 @@ func TestFaultProgressIsOnItsOwnStreamAndNoneIsLost(t *testing.T) {
 	for i, r := range runs {
 		for step := range 20 {
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":20,"message":"step %d"}}`, r.token, step, step)
-			if got := r.flow.next(); got != want {
+			got := r.flow.next()
+			if step == 0 { // the first says under which id the call is found should its answer not arrive
+				got = regexp.MustCompile(`"_meta":\{"graft/runId":"run_[0-9a-z]{26}"\},`).ReplaceAllString(got, "")
+				if strings.Count(got, "graft/runId") > 0 || !strings.HasPrefix(got, `{"jsonrpc"`) {
+					t.Errorf("stream %d: %s", i, got)
+				}
+			}
+			if got != want {
 				t.Fatalf("stream %d: %s, want %s", i, got, want)
 			}
 		}

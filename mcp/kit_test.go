@@ -25,6 +25,14 @@ type client struct {
 	token   string
 	session string
 	version string
+	host    string // "" is url's
+}
+
+// at is the same client, talking to one replica past the proxy.
+func (c *client) at(k *servertest.Kit, n int) *client {
+	one := *c
+	one.url, one.host = k.Replicas()[n].URL+"/mcp", strings.TrimPrefix(k.URL, "http://")
+	return &one
 }
 
 // connect makes an agent and opens a session with the protocol version.
@@ -84,6 +92,7 @@ func (c *client) send(ctx context.Context, method, url string, body io.Reader, h
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	req.Host = c.host
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")

@@ -17,7 +17,7 @@ const (
 	// seeEvery is how often the replica of a run says that it goes on, and writes its progress down.
 	seeEvery = 5 * time.Second
 	// seeCut is how often it does so while the bus is cut: nobody else says then that the run is to end.
-	seeCut = 500 * time.Millisecond
+	seeCut = 300 * time.Millisecond
 	// writeTime bounds what is written down of a run whose context is over.
 	writeTime = 5 * time.Second
 	// keepTrying is how long the end of a run is tried to be written down, should the database be away.
@@ -273,7 +273,7 @@ func (a *attempt) watch(ctx context.Context, k *kept, ended <-chan struct{}) {
 		return
 	case <-k.run:
 	}
-	tick := time.NewTicker(seeCut / 2)
+	tick := time.NewTicker(seeCut / 3)
 	defer tick.Stop()
 	seen := time.Now()
 	for {

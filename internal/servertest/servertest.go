@@ -41,6 +41,8 @@ type Options struct {
 	Offer mcp.Offer
 	// DirectURL is where the bus connects; "" is DSN. Tests put a line in between that they can cut.
 	DirectURL func(dsn string) string
+	// URL is where a replica's connections go; "" is DSN. Tests put a line in between that they can cut.
+	URL func(dsn string) string
 	// Now is the clock; nil is the real one.
 	Now func() time.Time
 	// NoLog keeps nothing of what the replicas log, for measuring memory.
@@ -157,10 +159,17 @@ func (k *Kit) direct() string {
 	return k.DSN
 }
 
+func (k *Kit) url() string {
+	if k.opts.URL != nil {
+		return k.opts.URL(k.DSN)
+	}
+	return k.DSN
+}
+
 func (k *Kit) start() *Replica {
 	k.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	db, err := store.Open(ctx, store.Config{URL: k.DSN, MaxConns: k.config.DatabaseConns, Now: k.opts.Now})
+	db, err := store.Open(ctx, store.Config{URL: k.url(), MaxConns: k.config.DatabaseConns, Now: k.opts.Now})
 	if err != nil {
 		k.t.Fatal(err)
 	}
