@@ -347,15 +347,20 @@ func TestAResultWaitsForAClientThatLeft(t *testing.T) {
 }
 
 func post(ctx context.Context, c *client, body string) (*http.Response, error) {
+	return postWith(ctx, c, body, http.Header{"Mcp-Session-Id": {c.session}, "Mcp-Protocol-Version": {c.version}})
+}
+
+// postWith posts, and fails where the client leaves.
+func postWith(ctx context.Context, c *client, body string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Host = c.host
-	req.Header = http.Header{
-		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {bearer(c.token)},
-		"Mcp-Session-Id": {c.session}, "Mcp-Protocol-Version": {c.version},
-	}
+	req.Header = header
+	header.Set("Content-Type", "application/json")
+	header.Set("Accept", "application/json, text/event-stream")
+	header.Set("Authorization", bearer(c.token))
 	return plain.Do(req)
 }
 

@@ -50,7 +50,7 @@ func (a *attempt) bound(ctx context.Context, value jsontext.Value) jsontext.Valu
 func (a *attempt) boundTexts(ctx context.Context, raw jsontext.Value) (jsontext.Value, error) {
 	var whole struct {
 		Content []jsontext.Value `json:"content"`
-		Rest    jsontext.Value   `json:",inline"`
+		Rest    jsontext.Value   `json:",embed"`
 	}
 	if err := json.Unmarshal(raw, &whole); err != nil {
 		return nil, reason.Refuse(reason.ToolFailed, "The tool answered with a result that is not one of MCP: it cannot be read.")
@@ -60,7 +60,7 @@ func (a *attempt) boundTexts(ctx context.Context, raw jsontext.Value) (jsontext.
 		var b struct {
 			Type string         `json:"type"`
 			Text string         `json:"text"`
-			Rest jsontext.Value `json:",inline"`
+			Rest jsontext.Value `json:",embed"`
 		}
 		if json.Unmarshal(block, &b) != nil || b.Type != "text" || fits([]byte(b.Text)) {
 			continue

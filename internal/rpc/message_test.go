@@ -203,3 +203,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestWithMetaChangesNothingElse(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[string]string{
+		`{}`: `{"_meta":{"k":1}}`,
+		` { "content" : [ ] , "n":9007199254740993}`: `{"_meta":{"k":1},"content" : [ ] , "n":9007199254740993}`,
+		`{"_meta":{"a":2,"k":0},"content":[]}`:       `{"_meta":{"a":2,"k":1},"content":[]}`,
+		`{"content":[{"text":"\"_meta\""}]}`:         `{"_meta":{"k":1},"content":[{"text":"\"_meta\""}]}`,
+		`{"_meta":3}`:                                `{"_meta":3}`,
+		`[]`:                                         `[]`,
+	} {
+		if got := rpc.WithMeta(jsontext.Value(result), "k", jsontext.Value("1")); string(got) != want {
+			t.Errorf("WithMeta(%s) = %s, want %s", result, got, want)
+		}
+	}
+}
