@@ -15,10 +15,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/invoke"
+	"github.com/getgraft/graft/internal/job"
 	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/mcp"
@@ -30,7 +33,7 @@ import (
 // Deps is what a Server is given beside its Config. All of it is required but Now, KeepAlive and BodyTime.
 type Deps struct {
 	DB *store.DB
-	// DirectURL is a direct connection to DB's database, for the bus.
+	// DirectURL is a direct connection to DB's database, for the bus and for jobs.
 	DirectURL string
 	Master    *vault.MasterKeys
 	Log       *slog.Logger
@@ -57,6 +60,9 @@ type Server struct {
 	verifier *oauth.Verifier
 	bus      *bus.Bus
 	sessions *sealBox
+	signing  *signing.Keys
+	audit    *audit.Writer
+	jobs     *job.Client
 	mcp      *mcp.Handler
 	console  *console.Handler
 	mcpLimit *httprate.RateLimiter // nil: none
@@ -100,6 +106,12 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
+	s.signing = signing.New(d.DB, d.Master)
+	s.audit = audit.New(audit.Config{DB: d.DB, Log: d.Log})
+	if s.jobs, err = job.Open(ctx, job.Config{URL: d.DirectURL, Log: d.Log, Periodic: s.periodic()}); err != nil {
+		return nil, err
+	}
+	d.DB.InsertJobsWith(s.jobs.Insert)
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
 	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
 	invoker, err := invoke.New(tools)
@@ -158,6 +170,13 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 	beside.Go(func() error { s.mcp.Run(background); return nil })
 	beside.Go(func() error { s.sessions.run(background, s.log); return nil })
 	beside.Go(func() error { s.sweep(background); return nil })
+	beside.Go(func() error { s.jobs.Run(background); return nil })
+	defer s.jobs.Close()
+	// The audit log is written for as long as anything else runs that may have something to tell.
+	logged, stopLog := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLog()
+	var log errgroup.Group
+	log.Go(func() error { s.audit.Run(logged); return nil })
 	failed := make(chan error, len(servers))
 	for i, srv := range servers {
 		serving.Go(func() error {
@@ -187,7 +206,9 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 	}
 	err = errors.Join(err, serving.Wait())
 	stopBackground()
-	return errors.Join(err, beside.Wait())
+	err = errors.Join(err, beside.Wait())
+	stopLog()
+	return errors.Join(err, log.Wait())
 }
 
 // httpServer has every limit but one on writing: a stream sets its own for each write.
