@@ -40,6 +40,10 @@ type cli struct {
 		List   agentListCmd   `cmd:"" help:"List agents."`
 		Revoke agentRevokeCmd `cmd:"" help:"Revoke an agent: its token stops at once."`
 	} `cmd:"" help:"Agents."`
+	Audit struct {
+		Verify auditVerifyCmd `cmd:"" help:"Walk the audit log and say whether it is as it was written; the place and exit code 1 where it is not."`
+		Export auditExportCmd `cmd:"" help:"Print the audit log, a line of JSON for each entry."`
+	} `cmd:"" help:"The audit log."`
 	Key struct {
 		New keyNewCmd `cmd:"" help:"Print a new master key."`
 	} `cmd:"" help:"Master keys."`
