@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"time"
@@ -73,7 +72,19 @@ func (q *request) run(ctx context.Context, name string, args jsontext.Value) (js
 	if t, ok := q.h.metaTool(name); ok {
 		return t.call(ctx, q, args)
 	}
-	return q.h.c.Invoker.Do(ctx, invoke.Call{Caller: q.caller, Tool: name, Args: args, Client: q})
+	return q.invoke(ctx, invoke.Call{Caller: q.caller, Tool: name, Args: args, Client: q})
+}
+
+// invoke carries a call out. In the sessions era a client that has left may come back for the result, which is kept for
+// it as a run.
+func (q *request) invoke(ctx context.Context, call invoke.Call) (jsontext.Value, error) {
+	done, err := q.h.c.Invoker.Do(ctx, call)
+	if q.era == sessions && q.gone() && ctx.Err() == nil {
+		if kept := done.Keep(ctx, err); kept != nil {
+			q.h.c.Log.ErrorContext(ctx, "result not kept", slog.Any("err", kept), slog.String("request_id", q.h.c.RequestID(ctx)))
+		}
+	}
+	return done.Result, err
 }
 
 // arguments takes an absent or null value for {}: they are optional in a CallToolRequest.
@@ -119,7 +130,7 @@ func (q *request) inputRequired(p callParams, args jsontext.Value, needs *catalo
 		Method string       `json:"method"`
 		Params elicitParams `json:"params"`
 	}
-	state := callState{Tool: p.Name, Digest: digest(args), Expires: q.h.now().Add(stateLife), Answers: q.answers}
+	state := callState{Tool: p.Name, Digest: rpc.Digest(args), Expires: q.h.now().Add(stateLife), Answers: q.answers}
 	inputs := map[string]input{}
 	for _, question := range needs.Questions {
 		inputs[question.Key] = input{string(mcpgo.MethodElicitationCreate), q.elicitation(question)}
@@ -159,7 +170,7 @@ func (q *request) readResponses(p callParams, args jsontext.Value) *rpc.Error {
 	if err != nil || json.Unmarshal(plain, &state) != nil {
 		return bad
 	}
-	if state.Tool != p.Name || string(state.Digest) != string(digest(args)) || q.h.now().After(state.Expires) {
+	if state.Tool != p.Name || string(state.Digest) != string(rpc.Digest(args)) || q.h.now().After(state.Expires) {
 		return bad
 	}
 	q.answers = state.Answers
@@ -172,14 +183,4 @@ func (q *request) readResponses(p callParams, args jsontext.Value) *rpc.Error {
 		}
 	}
 	return nil
-}
-
-// digest tells one set of arguments from another, whatever the order of their members.
-func digest(args jsontext.Value) []byte {
-	canonical := args.Clone()
-	if err := canonical.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
-		canonical = args
-	}
-	sum := sha256.Sum256(canonical)
-	return sum[:]
 }

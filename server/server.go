@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
@@ -61,8 +62,11 @@ type Server struct {
 	bus      *bus.Bus
 	sessions *sealBox
 	signing  *signing.Keys
-	audit    *audit.Writer
 	jobs     *job.Client
+	audit    *audit.Writer
+	desk     *approval.Desk
+	invoker  *invoke.Invoker
+	keys     *vault.Keyring
 	mcp      *mcp.Handler
 	console  *console.Handler
 	mcpLimit *httprate.RateLimiter // nil: none
@@ -107,19 +111,31 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 		return nil, err
 	}
 	s.signing = signing.New(d.DB, d.Master)
-	s.audit = audit.New(audit.Config{DB: d.DB, Log: d.Log})
 	if s.jobs, err = job.Open(ctx, job.Config{URL: d.DirectURL, Log: d.Log, Periodic: s.periodic()}); err != nil {
 		return nil, err
 	}
 	d.DB.InsertJobsWith(s.jobs.Insert)
+	if s.keys, err = OpenKeyring(d.DB, d.Master); err != nil {
+		return nil, err
+	}
+	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
-	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
-	invoker, err := invoke.New(tools)
+	tools, err := catalog.New(s.bus.Healthy, append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
 	if err != nil {
 		return nil, err
 	}
+	s.bus.Listen(tools) // before whoever reads from it
+	s.audit = audit.New(audit.Config{DB: d.DB, Log: d.Log})
+	s.desk = approval.NewDesk(d.DB, s.keys, set.Origin)
+	s.invoker, err = invoke.New(invoke.Config{
+		Catalog: tools, DB: d.DB, Desk: s.desk, Keys: s.keys, Audit: s.audit, Log: d.Log, Healthy: s.bus.Healthy, Now: d.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.bus.Listen(s.invoker)
 	s.mcp, err = mcp.New(mcp.Config{
-		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: invoker, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
+		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: s.invoker, Audit: s.audit, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
 		Spend: s.spend, Refused: noteReason,
 	})
@@ -165,18 +181,16 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 		servers, listeners = append(servers, s.httpServer(s.metrics.handler())), append(listeners, metricsListener)
 	}
 
-	var beside, serving errgroup.Group
+	recording, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAudit()
+	var beside, serving, writing errgroup.Group
+	writing.Go(func() error { s.audit.Run(recording); return nil })
 	beside.Go(func() error { s.bus.Run(background); return nil })
 	beside.Go(func() error { s.mcp.Run(background); return nil })
 	beside.Go(func() error { s.sessions.run(background, s.log); return nil })
 	beside.Go(func() error { s.sweep(background); return nil })
 	beside.Go(func() error { s.jobs.Run(background); return nil })
 	defer s.jobs.Close()
-	// The audit log is written for as long as anything else runs that may have something to tell.
-	logged, stopLog := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopLog()
-	var log errgroup.Group
-	log.Go(func() error { s.audit.Run(logged); return nil })
 	failed := make(chan error, len(servers))
 	for i, srv := range servers {
 		serving.Go(func() error {
@@ -205,10 +219,11 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 		}
 	}
 	err = errors.Join(err, serving.Wait())
+	s.invoker.Stop(late)
 	stopBackground()
 	err = errors.Join(err, beside.Wait())
-	stopLog()
-	return errors.Join(err, log.Wait())
+	stopAudit() // last: what ended until now is written down
+	return errors.Join(err, writing.Wait())
 }
 
 // httpServer has every limit but one on writing: a stream sets its own for each write.
