@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/mcp"
@@ -70,6 +71,27 @@ func (b *sealBox) load(ctx context.Context) ([]*vault.DataKey, error) {
 
 func (b *sealBox) owner(id store.KeyID) vault.Owner {
 	return vault.Owner{Purpose: b.purpose, ID: id.String()}
+}
+
+// OpenKeyring is the keys of organisations, kept in their rows.
+func OpenKeyring(db *store.DB, master *vault.MasterKeys) (*vault.Keyring, error) {
+	return vault.NewKeyring(master, func(ctx context.Context, org string, wrap func() ([]byte, error)) ([]byte, error) {
+		id, err := store.ParseID[store.OrgKind](org)
+		if err != nil {
+			return nil, err
+		}
+		return db.System().OrganisationKey(ctx, id, wrap)
+	})
+}
+
+// A keyringListener hears when an organisation may be gone, and its key with it.
+type keyringListener struct{ *vault.Keyring }
+
+// Hear implements bus.Listener.
+func (k keyringListener) Hear(e bus.Event) {
+	if e.Topic == bus.Member {
+		k.Forget(e.ID)
+	}
 }
 
 // run keeps the keys fresh until ctx ends.

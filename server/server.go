@@ -57,6 +57,7 @@ type Server struct {
 	verifier *oauth.Verifier
 	bus      *bus.Bus
 	sessions *sealBox
+	keys     *vault.Keyring
 	mcp      *mcp.Handler
 	console  *console.Handler
 	mcpLimit *httprate.RateLimiter // nil: none
@@ -100,6 +101,10 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
+	if s.keys, err = OpenKeyring(d.DB, d.Master); err != nil {
+		return nil, err
+	}
+	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
 	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
 	invoker, err := invoke.New(tools)

@@ -6,13 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
-
-	"github.com/getgraft/graft/internal/reason"
 )
 
 // Config is what a Client is made of. The zero value is a client for the public internet.
@@ -29,7 +26,7 @@ type Config struct {
 
 // Limits bound every call. A zero field is its default.
 type Limits struct {
-	Call                time.Duration // from Do's beginning to the last byte of the answer; 30 s
+	Call                time.Duration // from the call's beginning to the last byte of the answer; 30 s
 	RequestBody         int64         // bytes; 10 MiB
 	ResponseBody        int64         // bytes, as they come; 10 MiB
 	ResponseHeaderBytes int64         // 64 KiB
@@ -97,8 +94,8 @@ func (c *Client) transport(scheme string, cfg Config) *http.Transport {
 		TLSHandshakeTimeout:    10 * time.Second,
 		ForceAttemptHTTP2:      true,
 		MaxResponseHeaderBytes: c.limits.ResponseHeaderBytes,
-		MaxIdleConns:           512,
-		MaxIdleConnsPerHost:    32,
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    128, // as many as call one upstream at once, so that none of them has to dial
 		IdleConnTimeout:        90 * time.Second,
 	}
 }
@@ -109,61 +106,16 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
-// Do sends one request and returns the whole answer, whatever its status. What it refuses, and what goes wrong
-// on the way, is a *reason.Refusal, except for a credential that does not open.
-//
-// Nothing is looked up or sent before the host has been found in the request's set, and no credential is opened
-// before the request is complete.
+// Do is Stream for an answer that is wanted whole.
 func (c *Client) Do(ctx context.Context, req Request) (*Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
-	defer cancel()
-	u, to, err := c.target(ctx, req)
+	s, err := c.Stream(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	out, err := c.build(ctx, req, u)
+	defer func() { _ = s.Close() }()
+	body, err := s.ReadAll()
 	if err != nil {
 		return nil, err
 	}
-	if err := inject(out.Header, req.Inject); err != nil {
-		return nil, err
-	}
-	// RoundTrip, not http.Client: no redirects, no cookies, and no errors that repeat the URL.
-	transport := c.https
-	if to.scheme == "http" {
-		transport = c.http
-	}
-	resp, err := transport.RoundTrip(out)
-	if err != nil {
-		return nil, failure(ctx, to, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	return c.read(ctx, to, resp)
-}
-
-// read takes the answer in, within the limits.
-func (c *Client) read(ctx context.Context, to origin, resp *http.Response) (*Response, error) {
-	if resp.StatusCode == http.StatusSwitchingProtocols {
-		return nil, unavailable(to, "protocol", "%s switched to another protocol without being asked.", to)
-	}
-	lines := 0
-	for _, values := range resp.Header {
-		lines += len(values)
-	}
-	if lines > c.limits.ResponseHeaders {
-		return nil, reason.Refuse(reason.TooLarge, "%s answered with %d headers; at most %d are taken.", to, lines, c.limits.ResponseHeaders)
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, c.limits.ResponseBody+1))
-	if err == nil {
-		// Told that we hang up, the other side may end its body properly in the middle.
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, failure(ctx, to, err)
-	}
-	if int64(len(body)) > c.limits.ResponseBody {
-		return nil, reason.Refuse(reason.TooLarge, "%s answered with more than %d bytes. Ask for less at once.", to, c.limits.ResponseBody)
-	}
-	dropHopByHop(resp.Header)
-	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+	return &Response{Status: s.Status, Header: s.Header, Body: body}, nil
 }

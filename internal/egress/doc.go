@@ -7,6 +7,8 @@
 //   - A request goes to an origin of its Hosts, or nowhere. Redirects are returned, not followed.
 //   - A secret is revealed in this package only, after host and address policy have passed, and a caller's own
 //     Authorization, Proxy-Authorization and Cookie headers are never sent.
-//   - Nothing is unbounded: time, bodies, headers. Over a limit is an error, never a shorter answer.
+//   - Nothing is unbounded: time, bodies, headers. Over a limit is an error, never a shorter answer. A stream without a
+//     deadline is one whose caller said so, and ends with its ctx.
+//   - An error says whether the request may have been carried out (ErrSent), so that nothing is done twice.
 //   - An error holds no query, user information, header value or secret, and no text of the other side.
 package egress

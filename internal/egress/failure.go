@@ -12,6 +12,24 @@ import (
 	"github.com/getgraft/graft/internal/reason"
 )
 
+// ErrSent is what the error of a request is, beside its reason, where the request had begun to go out with its body:
+// whether the other party has carried it out is not known then. Of other errors the request did not arrive.
+var ErrSent = errors.New("egress: the request may have been carried out")
+
+type sentError struct{ error }
+
+func (e sentError) Unwrap() error { return e.error }
+
+func (sentError) Is(target error) bool { return target == ErrSent }
+
+// mark makes err ErrSent if the request had begun to go out.
+func (s *sent) mark(err error) error {
+	if !s.began.Load() {
+		return err
+	}
+	return sentError{err}
+}
+
 // failure says what went wrong on the way to an origin. The words are ours: the text of err may repeat what the
 // other party sent, which may be the credential.
 func failure(ctx context.Context, to origin, err error) error {
@@ -21,6 +39,8 @@ func failure(ctx context.Context, to origin, err error) error {
 		return reason.Refuse(reason.HostNotPublic, "%s does not lead to a public address.", to).With("host", to.String())
 	case errors.Is(err, errPlainHTTP):
 		return reason.Refuse(reason.InputInvalid, "%s is reached over https only.", to.host).Field("url")
+	case errors.Is(context.Cause(ctx), errSilent):
+		return fmt.Errorf("%w (%w)", reason.Refuse(reason.Timeout, "%s sent nothing for too long.", to), context.DeadlineExceeded)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%w (%w)", reason.Refuse(reason.Cancelled, "The call to %s was cancelled.", to), context.Canceled)
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():

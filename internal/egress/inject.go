@@ -25,9 +25,9 @@ func Bearer(secret vault.Secret) (Injection, error) {
 // Header injects the secret as the header name, after prefix and a space where there is a prefix. It replaces
 // what the caller gave under that name. An error is a *reason.Refusal.
 func Header(name, prefix string, secret vault.Secret) (Injection, error) {
-	canonical := http.CanonicalHeaderKey(name)
-	if !httpguts.ValidHeaderFieldName(name) || slices.Contains(hopByHop, canonical) || canonical != "Authorization" && slices.Contains(ours, canonical) {
-		return Injection{}, reason.Refuse(reason.InputInvalid, "A credential cannot be sent in a header of that name.").Field("header")
+	canonical, err := injectable(name)
+	if err != nil {
+		return Injection{}, err
 	}
 	if !httpguts.ValidHeaderFieldValue(prefix) {
 		return Injection{}, reason.Refuse(reason.InputInvalid, "The prefix has a character that no header may carry.").Field("prefix")
@@ -40,14 +40,18 @@ func Header(name, prefix string, secret vault.Secret) (Injection, error) {
 	}
 	return Injection{apply: func(h http.Header) error {
 		return secret.Reveal(func(plain []byte) error {
-			value := string(plain)
-			if !httpguts.ValidHeaderFieldValue(value) {
-				return reason.Refuse(reason.InputInvalid, "The credential has a character that no header may carry. Enter it again.").Field("credential")
-			}
-			h[canonical] = []string{prefix + value}
-			return nil
+			return set(h, canonical, prefix+string(plain))
 		})
 	}}, nil
+}
+
+// injectable returns the canonical name of a header that may carry a credential.
+func injectable(name string) (string, error) {
+	canonical := http.CanonicalHeaderKey(name)
+	if !httpguts.ValidHeaderFieldName(name) || slices.Contains(hopByHop, canonical) || canonical != "Authorization" && slices.Contains(ours, canonical) {
+		return "", reason.Refuse(reason.InputInvalid, "A credential cannot be sent in a header of that name.").Field("header")
+	}
+	return canonical, nil
 }
 
 func inject(h http.Header, injections []Injection) error {

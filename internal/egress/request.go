@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/getgraft/graft/internal/reason"
 )
@@ -20,6 +23,13 @@ type Request struct {
 	Body   []byte
 	Hosts  Hosts // where it may go
 	Inject []Injection
+
+	// Timeout is in place of Limits.Call where it is not 0. A negative one is none: the call lasts as long as its ctx.
+	Timeout time.Duration
+	// Silence is how long the other side may send nothing before the call ends; 0 is as long as it likes.
+	Silence time.Duration
+	// AnswerLimit is in place of Limits.ResponseBody where it is not 0.
+	AnswerLimit int64
 }
 
 // A Response is the whole answer to a Request. Redirects are answers like any other, and a compressed body is
@@ -53,25 +63,57 @@ func (c *Client) target(ctx context.Context, req Request) (*url.URL, origin, err
 }
 
 // build makes the request that is sent, without its credential.
-func (c *Client) build(ctx context.Context, req Request, u *url.URL) (*http.Request, error) {
+func (c *Client) build(ctx context.Context, req Request, u *url.URL) (*http.Request, *sent, error) {
 	switch strings.ToUpper(req.Method) {
 	case http.MethodConnect, http.MethodTrace: // one is for proxies, the other asks for the credential back
-		return nil, refusedMethod()
+		return nil, nil, refusedMethod()
 	}
 	if int64(len(req.Body)) > c.limits.RequestBody {
-		return nil, reason.Refuse(reason.TooLarge, "The request body has %d bytes; at most %d are sent.", len(req.Body), c.limits.RequestBody)
+		return nil, nil, reason.Refuse(reason.TooLarge, "The request body has %d bytes; at most %d are sent.", len(req.Body), c.limits.RequestBody)
 	}
 	header, err := forwarded(req.Header)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out, err := http.NewRequestWithContext(withoutHeaderTrace{ctx}, req.Method, "", bytes.NewReader(req.Body))
+	out, err := http.NewRequestWithContext(withoutHeaderTrace{ctx}, req.Method, "", nil)
 	if err != nil {
-		return nil, refusedMethod() // not err, which repeats the method
+		return nil, nil, refusedMethod() // not err, which repeats the method
 	}
 	out.URL, out.Host, out.Header = u, u.Host, header
-	return out, nil
+	sent := &sent{}
+	if len(req.Body) > 0 {
+		out.ContentLength = int64(len(req.Body))
+		out.GetBody = func() (io.ReadCloser, error) {
+			sent.began.Store(false) // it is asked for again only where nothing of it was taken
+			return &payload{Reader: bytes.NewReader(req.Body), sent: sent}, nil
+		}
+		out.Body, _ = out.GetBody()
+	}
+	return out, sent, nil
 }
+
+// sent knows whether a request's body has begun to go out, and with it the whole request.
+type sent struct{ began atomic.Bool }
+
+// payload is the body of one request.
+type payload struct {
+	*bytes.Reader
+	sent *sent
+}
+
+func (p *payload) Read(b []byte) (int, error) {
+	p.sent.began.Store(true)
+	return p.Reader.Read(b)
+}
+
+// WriteTo implements io.WriterTo.
+func (p *payload) WriteTo(w io.Writer) (int64, error) {
+	p.sent.began.Store(true)
+	return p.Reader.WriteTo(w)
+}
+
+// Close implements io.Closer.
+func (*payload) Close() error { return nil }
 
 func refusedMethod() *reason.Refusal {
 	return reason.Refuse(reason.InputInvalid, "A request is not sent with that method.").Field("method")

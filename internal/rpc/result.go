@@ -27,6 +27,13 @@ func ToolRefusal(r *reason.Refusal, requestID string) jsontext.Value {
 	return toolResult(append(b, '}'), true)
 }
 
+// ToolFailure is the CallToolResult of a tool that ran and failed: its own sentence, and details that a program can use.
+func ToolFailure(sentence string, details map[string]any) jsontext.Value {
+	b := append([]byte(`{"error":`), quote(sentence)...)
+	b = append(append(b, `,"reason":`...), quote(string(reason.ToolFailed))...)
+	return toolResult(append(appendMembers(b, details), '}'), true)
+}
+
 func toolResult(value jsontext.Value, isError bool) jsontext.Value {
 	value = OneLine(value)
 	b := append(make([]byte, 0, 2*len(value)+96), `{"content":[{"type":"text","text":`...)

@@ -24,15 +24,18 @@ type Agent struct {
 	RevokedBy     string  // name or e-mail; "" when the CLI did, or while live
 	TokenHint     *string // of the live static token; nil without one
 	TokenMadeAt   *time.Time
+	Passthrough   string // the upstream that it is bound to; "" for none
 }
 
 const agentColumns = `
 	a.id, a.name, a.user_id, coalesce(nullif(u.name, ''), u.email) AS user_name, a.advanced_tools, a.created_at,
-	a.last_used_at, a.revoked_at, coalesce(nullif(r.name, ''), r.email, '') AS revoked_by, t.hint AS token_hint, t.created_at AS token_made_at
+	a.last_used_at, a.revoked_at, coalesce(nullif(r.name, ''), r.email, '') AS revoked_by, t.hint AS token_hint, t.created_at AS token_made_at,
+	coalesce(b.name, '') AS passthrough
 	FROM agent a
 	JOIN user_account u ON u.id = a.user_id
 	LEFT JOIN user_account r ON r.id = a.revoked_by
-	LEFT JOIN agent_token t ON t.agent_id = a.id AND t.ended_at IS NULL`
+	LEFT JOIN agent_token t ON t.agent_id = a.id AND t.ended_at IS NULL
+	LEFT JOIN upstream b ON b.id = a.passthrough`
 
 // Agents lists the agents the caller may see, live ones first, the last used before the others.
 func (tx *Tx) Agents(ctx context.Context) ([]Agent, error) {

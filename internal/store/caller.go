@@ -70,6 +70,9 @@ func (c Caller) manages() bool {
 	return c.Via == ViaCLI || c.Via == ViaJob || c.Via == ViaSession && (c.Role == RoleOwner || c.Role == RoleAdmin)
 }
 
+// MayManage reports whether c may change what belongs to the whole organisation: upstreams and secrets.
+func (c Caller) MayManage() bool { return c.manages() }
+
 // MayMakeAgents reports whether c may make agents of their own.
 func (c Caller) MayMakeAgents() bool {
 	return c.manages() || c.Via == ViaSession && c.Role == RoleMember

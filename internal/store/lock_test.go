@@ -32,6 +32,7 @@ func plant(t *testing.T, db *store.DB, c store.Caller) store.Agent {
 		}
 		return tx.SendMessage(t.Context(), session, store.MCPMessage{Kind: store.MessageCancel, Request: "1", Body: []byte{}})
 	})
+	plantUpstream(t, db, c, a)
 	return a
 }
 

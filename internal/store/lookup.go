@@ -496,6 +496,39 @@ func (s *System) FreshSealKeys(ctx context.Context, purpose string, age, keep ti
 	return keys, err
 }
 
+// organisationKey is the purpose of the key that an organisation has for all that is sealed of it.
+const organisationKey = "organisation"
+
+// OrganisationKey returns the wrapped key of an organisation, after storing what wrap makes where it has none. Of many
+// replicas one makes it. An organisation that is gone is reason.NotFound.
+func (s *System) OrganisationKey(ctx context.Context, org OrgID, wrap func() ([]byte, error)) (wrapped []byte, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) error {
+		if wrapped, err = ofOrganisation(ctx, tx, org); !IsAbsent(err) {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `LOCK TABLE seal_key IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		if wrapped, err = ofOrganisation(ctx, tx, org); !IsAbsent(err) {
+			return err
+		}
+		if wrapped, err = wrap(); err != nil {
+			return err
+		}
+		now := s.db.Now()
+		_, err := exec(ctx, tx, `
+			INSERT INTO seal_key (id, purpose, org_id, wrapped, created_at) VALUES (@id, @purpose, @org, @wrapped, @now)`,
+			pgx.StrictNamedArgs{"id": NewID[KeyKind](now), "purpose": organisationKey, "org": org, "wrapped": wrapped, "now": now})
+		return err
+	})
+	return wrapped, err
+}
+
+func ofOrganisation(ctx context.Context, tx pgx.Tx, org OrgID) ([]byte, error) {
+	return value[[]byte](ctx, tx, `SELECT wrapped FROM seal_key WHERE purpose = @purpose AND org_id = @org`,
+		pgx.StrictNamedArgs{"purpose": organisationKey, "org": org})
+}
+
 // SchemaVersion is the newest migration the database has: 0 where none ran.
 func (s *System) SchemaVersion(ctx context.Context) (v int64, err error) {
 	err = s.run(ctx, func(tx pgx.Tx) (err error) {

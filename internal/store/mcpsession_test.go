@@ -25,6 +25,8 @@ var sameIDs = cmp.Options{
 	cmp.Comparer(func(a, b store.UserID) bool { return a == b }),
 	cmp.Comparer(func(a, b store.OrgID) bool { return a == b }),
 	cmp.Comparer(func(a, b store.KeyID) bool { return a == b }),
+	cmp.Comparer(func(a, b store.UpstreamID) bool { return a == b }),
+	cmp.Comparer(func(a, b store.ConnectionID) bool { return a == b }),
 }
 
 func TestSessionsAreRecordedAndSeen(t *testing.T) {

@@ -125,3 +125,45 @@ func TestASealKeyThatCannotBeWrappedIsNotMade(t *testing.T) {
 		t.Errorf("SealKeys() = %v, %v, want none", keys, err)
 	}
 }
+
+func TestOfManyReplicasOneMakesAnOrganisationsKey(t *testing.T) {
+	t.Parallel()
+	db, _ := private(t)
+	other := storetest.Open(t, dsnOf(db), newClock().now)
+	acme, _ := enrol(t, db, "Acme", "ana@example.com", store.RoleOwner)
+	bolt, _ := enrol(t, db, "Bolt", "bob@example.com", store.RoleOwner)
+	var w wrapping
+	var all sync.WaitGroup
+	var got [8][]byte
+	for n := range got {
+		all.Go(func() {
+			var err error
+			if got[n], err = []*store.DB{db, other}[n%2].System().OrganisationKey(t.Context(), acme.ID, func() ([]byte, error) { return w.wrap(store.NewID[store.KeyKind](db.Now())) }); err != nil {
+				t.Errorf("OrganisationKey() = %v, want nil", err)
+			}
+		})
+	}
+	all.Wait()
+	for n, key := range got {
+		if string(key) != string(got[0]) || len(key) == 0 {
+			t.Errorf("key of caller %d = %q, want the first's, %q", n, key, got[0])
+		}
+	}
+	if w.calls != 1 {
+		t.Errorf("keys made = %d, want 1", w.calls)
+	}
+	sys := db.System()
+	boom := errors.New("no master key")
+	if _, err := sys.OrganisationKey(t.Context(), bolt.ID, func() ([]byte, error) { return nil, boom }); !errors.Is(err, boom) {
+		t.Errorf("OrganisationKey() that cannot be wrapped = %v, want %v", err, boom)
+	}
+	if key, err := sys.OrganisationKey(t.Context(), bolt.ID, func() ([]byte, error) { return []byte("bolt's"), nil }); err != nil || string(key) != "bolt's" {
+		t.Errorf("OrganisationKey() = %q, %v, want the organisation's own", key, err)
+	}
+	if err := sys.DeleteOrganisation(t.Context(), bolt.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sys.OrganisationKey(t.Context(), bolt.ID, func() ([]byte, error) { return []byte("new"), nil }); !store.IsAbsent(err) {
+		t.Errorf("OrganisationKey() of one that is gone = %v, want not_found", err)
+	}
+}

@@ -6,5 +6,6 @@
 //   - What was sealed opens with the same key at the same place (organisation, table, row, column) and nowhere else.
 //   - No error holds a key, a plain text or a line of a key file.
 //   - The bytes of a key exist only while it is made, wrapped or unwrapped; they are wiped after.
+//   - An organisation has one data key; when its row is gone, so is everything sealed under it.
 //   - This package imports nothing of ours.
 package vault

@@ -1,0 +1,17 @@
+// Package upstream is Graft as an MCP client: it speaks to the servers whose tools it passes on. A Session is one
+// conversation with one server over streamable HTTP, in the sessions era (up to 2025-11-25) or the stateless one
+// (2026-07-28), whichever the server speaks.
+//
+// The client is our own. That of mcp-go, whose types and constants are used, reads an answer of any size into memory, takes
+// every 404 for a lost session, every 4xx of initialize for the old transport and every broken connection for one error, and
+// cannot say whether a call was carried out.
+//
+// What must hold:
+//   - Nothing of an agent's own request (headers, token, session, ids, progress token) reaches a server: what is sent is
+//     made here, and no argument could carry it.
+//   - Arguments and results are raw JSON both ways.
+//   - No call is sent twice. An error says whether the first may have been carried out (ErrOutcomeUnknown).
+//   - Everything is bounded: time, answers, lists, the pace of notifications, goroutines. One server's fault costs its own
+//     calls only.
+//   - A Session's goroutines have ended when Close returns.
+package upstream
