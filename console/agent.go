@@ -97,12 +97,12 @@ func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.
 	if len(set) == 0 {
 		return nil, nil
 	}
-	entries, err := h.c.Catalog.All(ctx, c)
+	known, err := h.c.Catalog.Of(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("load working set: %w", err)
 	}
 	effects := map[string]web.Effects{}
-	for _, e := range entries {
+	for _, e := range known.All() {
 		switch {
 		case e.ReadOnly:
 			effects[e.Wire()] = web.Reads

@@ -85,7 +85,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	var err error
 	s.handler, err = console.New(console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      s.db, Catalog: catalog.New(catalog.Builtins{}), Origin: scheme + s.server.Listener.Addr().String(),
+		DB:      s.db, Catalog: tools(t, catalog.Builtins{}), Origin: scheme + s.server.Listener.Addr().String(),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
@@ -384,4 +384,14 @@ func readUntilReady(t *testing.T, conn net.Conn) (rows []string) {
 			return rows
 		}
 	}
+}
+
+// tools is a catalogue that remembers nothing.
+func tools(t *testing.T, sources ...catalog.Source) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.New(func() bool { return false }, sources...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

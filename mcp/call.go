@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"time"
@@ -119,7 +118,7 @@ func (q *request) inputRequired(p callParams, args jsontext.Value, needs *catalo
 		Method string       `json:"method"`
 		Params elicitParams `json:"params"`
 	}
-	state := callState{Tool: p.Name, Digest: digest(args), Expires: q.h.now().Add(stateLife), Answers: q.answers}
+	state := callState{Tool: p.Name, Digest: rpc.Digest(args), Expires: q.h.now().Add(stateLife), Answers: q.answers}
 	inputs := map[string]input{}
 	for _, question := range needs.Questions {
 		inputs[question.Key] = input{string(mcpgo.MethodElicitationCreate), q.elicitation(question)}
@@ -159,7 +158,7 @@ func (q *request) readResponses(p callParams, args jsontext.Value) *rpc.Error {
 	if err != nil || json.Unmarshal(plain, &state) != nil {
 		return bad
 	}
-	if state.Tool != p.Name || string(state.Digest) != string(digest(args)) || q.h.now().After(state.Expires) {
+	if state.Tool != p.Name || string(state.Digest) != string(rpc.Digest(args)) || q.h.now().After(state.Expires) {
 		return bad
 	}
 	q.answers = state.Answers
@@ -172,14 +171,4 @@ func (q *request) readResponses(p callParams, args jsontext.Value) *rpc.Error {
 		}
 	}
 	return nil
-}
-
-// digest tells one set of arguments from another, whatever the order of their members.
-func digest(args jsontext.Value) []byte {
-	canonical := args.Clone()
-	if err := canonical.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
-		canonical = args
-	}
-	sum := sha256.Sum256(canonical)
-	return sum[:]
 }

@@ -62,17 +62,13 @@ func (h *Handler) render(ctx context.Context, c store.Caller, promoted []string)
 	for _, t := range h.meta {
 		tools = append(tools, wireTool(t.Name, t.Tool))
 	}
-	all, err := h.c.Catalog.All(ctx, c)
+	known, err := h.c.Catalog.Of(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	byName := make(map[string]catalog.Tool, len(all))
-	for _, e := range all {
-		byName[e.Wire()] = e.Tool
-	}
 	for _, name := range promoted {
-		if t, ok := byName[name]; ok {
-			tools = append(tools, wireTool(name, t))
+		if e, err := known.Resolve(name); err == nil {
+			tools = append(tools, wireTool(name, e.Tool))
 		}
 	}
 	pages = map[era][]page{}
@@ -109,7 +105,11 @@ func wireTool(name string, t catalog.Tool) mcpgo.Tool {
 }
 
 func annotations(t catalog.Tool) mcpgo.ToolAnnotation {
-	return mcpgo.ToolAnnotation{Title: t.Title, ReadOnlyHint: &t.ReadOnly, DestructiveHint: &t.Destructive}
+	a := mcpgo.ToolAnnotation{Title: t.Title, ReadOnlyHint: &t.ReadOnly, DestructiveHint: &t.Destructive}
+	if t.Idempotent {
+		a.IdempotentHint = &t.Idempotent
+	}
+	return a
 }
 
 // served names every tool and feature that the instructions may speak of.

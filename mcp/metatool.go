@@ -112,11 +112,11 @@ func findTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Va
 		return nil, err
 	}
 	promoted := v.promoted
-	all, err := q.h.c.Catalog.All(ctx, q.caller)
+	known, err := q.h.c.Catalog.Of(ctx, q.caller)
 	if err != nil {
 		return nil, err
 	}
-	hits, err := catalog.Find(all, in.Query, promoted)
+	hits, err := catalog.Find(known.All(), in.Query, promoted)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func findTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Va
 	}{Tools: []foundTool{}, Connections: []struct{}{}, More: max(0, len(hits)-limit)}
 	for _, hit := range hits[:min(len(hits), limit)] {
 		out.Tools = append(out.Tools, foundTool{
-			Vendor: hit.Vendor, Name: hit.Name, Tool: hit.Wire(), Source: hit.Vendor, Description: hit.Description,
+			Vendor: hit.Vendor, Name: hit.Name, Tool: hit.Wire(), Source: string(hit.Kind), Description: hit.Description,
 			Promoted: promoted[hit.Wire()], InputSchema: hit.InputSchema, Annotations: annotations(hit.Tool),
 		})
 	}
@@ -167,7 +167,11 @@ func setPromoted(ctx context.Context, q *request, args jsontext.Value, promoted 
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, badArguments(err)
 	}
-	entry, err := q.h.c.Catalog.Resolve(ctx, q.caller, catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire())
+	known, err := q.h.c.Catalog.Of(ctx, q.caller)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := known.Named(in.Vendor, in.Name)
 	if err != nil {
 		return nil, err
 	}

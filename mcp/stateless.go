@@ -167,7 +167,11 @@ func (h *Handler) headerTool(ctx context.Context, c store.Caller, name string) (
 	if _, meta := h.metaTool(name); meta {
 		return mcpgo.Tool{}, false
 	}
-	e, err := h.c.Catalog.Resolve(ctx, c, name)
+	known, err := h.c.Catalog.Of(ctx, c)
+	if err != nil {
+		return mcpgo.Tool{}, false
+	}
+	e, err := known.Resolve(name)
 	if err != nil || !bytes.Contains(e.InputSchema, []byte(`"x-mcp-header"`)) {
 		return mcpgo.Tool{}, false
 	}

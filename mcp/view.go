@@ -13,6 +13,7 @@ import (
 // A view is what answering an agent's requests takes: its list as bytes, and which of its sessions ended. It never
 // changes; when the bus says that the agent moved, the next request reads a new one.
 type view struct {
+	org         store.OrgID
 	promoted    map[string]bool
 	endedBefore time.Time
 	ended       map[store.SessionID]bool
@@ -48,7 +49,7 @@ func (h *Handler) readView(ctx context.Context, c store.Caller) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{promoted: map[string]bool{}, ended: map[store.SessionID]bool{}, levels: row.Levels}
+	v := &view{org: c.Org, promoted: map[string]bool{}, ended: map[store.SessionID]bool{}, levels: row.Levels}
 	for _, name := range row.Promoted {
 		v.promoted[name] = true
 	}
@@ -85,9 +86,9 @@ func (h *Handler) Hear(e bus.Event) {
 			h.streams.endSession(id)
 			h.waiting.endSession(id)
 		}
-	case bus.Member:
+	case bus.Member, bus.Tools:
 		if org, err := store.ParseID[store.OrgKind](e.ID); err == nil {
-			h.views.Reset()
+			h.views.ForgetIf(func(_ store.AgentID, v *view) bool { return v.org == org })
 			h.streams.recheck(func(s *stream) bool { return s.caller.Org == org })
 		}
 	case bus.Message:

@@ -106,7 +106,11 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
-	tools := catalog.New(append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
+	tools, err := catalog.New(s.bus.Healthy, append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
+	if err != nil {
+		return nil, err
+	}
+	s.bus.Listen(tools) // before whoever reads from it
 	invoker, err := invoke.New(tools)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ var reshape = Tool{
 		"and to check that a connection to the gateway works. Reads nothing and changes nothing.",
 	InputSchema: jsontext.Value(`{"type":"object","properties":{"shape":{"description":"Any JSON value."}},"required":["shape"],"additionalProperties":false}`),
 	ReadOnly:    true,
+	Kind:        KindBuiltin,
+	Version:     1,
 }
 
 // Tools implements Source.

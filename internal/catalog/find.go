@@ -20,13 +20,13 @@ const (
 
 // A Hit is a tool that fits a question, and how well.
 type Hit struct {
-	Entry
+	*Entry
 	Score int
 }
 
 // Find ranks tools by how many words of the question they carry and where. Tools of the working set come first
 // among equals. A question without a word of two letters is refused.
-func Find(list []Entry, question string, promoted map[string]bool) ([]Hit, error) {
+func Find(list []*Entry, question string, promoted map[string]bool) ([]Hit, error) {
 	asked := words(question)
 	if len(asked) == 0 {
 		return nil, reason.Refuse(reason.InputInvalid, "query needs at least one word of two letters or more.").Field("query")

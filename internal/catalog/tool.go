@@ -1,9 +1,11 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -26,7 +28,8 @@ type Tool struct {
 	ReadOnly     bool
 	Destructive  bool
 	Idempotent   bool
-	Stale        bool // its source cannot be reached; this is the last that was known
+	Timeout      time.Duration // of one call; 0: invoke's own
+	Stale        bool          // its source cannot be reached; this is the last that was known
 }
 
 // Kind is what sort of source a tool comes from.
@@ -47,6 +50,9 @@ func (t Tool) Wire() string {
 	}
 	return t.Vendor + "__" + t.Name
 }
+
+// Known is the name that the tool's source knows it by.
+func (t Tool) Known() string { return cmp.Or(t.Original, t.Name) }
 
 // A Source is where tools come from.
 type Source interface {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
@@ -28,24 +27,19 @@ type Call struct {
 }
 
 // An Invoker runs calls.
-type Invoker struct {
-	catalog *catalog.Catalog
-	schemas *lru.Cache[string, *catalog.Schema] // by the text of an input schema
-}
-
-// maxSchemas bounds the compiled schemas that are kept; the least used are compiled again.
-const maxSchemas = 4096
+type Invoker struct{ catalog *catalog.Catalog }
 
 // New makes an Invoker over a catalog.
-func New(c *catalog.Catalog) (*Invoker, error) {
-	schemas, err := lru.New[string, *catalog.Schema](maxSchemas)
-	return &Invoker{catalog: c, schemas: schemas}, err
-}
+func New(c *catalog.Catalog) (*Invoker, error) { return &Invoker{catalog: c}, nil }
 
 // Do runs one call and returns its CallToolResult as raw JSON. A refusal is a *reason.Refusal: tool_not_found,
 // input_invalid, forbidden, timeout, or the tool's own.
 func (i *Invoker) Do(ctx context.Context, call Call) (jsontext.Value, error) {
-	entry, err := i.catalog.Resolve(ctx, call.Caller, call.Tool)
+	known, err := i.catalog.Of(ctx, call.Caller)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := known.Resolve(call.Tool)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +49,7 @@ func (i *Invoker) Do(ctx context.Context, call Call) (jsontext.Value, error) {
 	if call.Client == nil {
 		call.Client = catalog.Nobody{}
 	}
-	schema, err := i.schema(entry.Tool)
+	schema, err := entry.Schema()
 	if err != nil {
 		return nil, err
 	}
@@ -75,21 +69,8 @@ func (i *Invoker) Do(ctx context.Context, call Call) (jsontext.Value, error) {
 	return rpc.ToolResult(Bound(out.Value)), nil
 }
 
-func (i *Invoker) schema(t catalog.Tool) (*catalog.Schema, error) {
-	key := string(t.InputSchema)
-	if s, ok := i.schemas.Get(key); ok {
-		return s, nil
-	}
-	s, err := catalog.CompileSchema(t.InputSchema)
-	if err != nil {
-		return nil, fmt.Errorf("tool %s: %w", t.Wire(), err)
-	}
-	i.schemas.Add(key, s)
-	return s, nil
-}
-
 // run calls the source under the deadline, and turns a panic into an error that only the log sees.
-func run(ctx context.Context, e catalog.Entry, call Call) (out catalog.Output, err error) {
+func run(ctx context.Context, e *catalog.Entry, call Call) (out catalog.Output, err error) {
 	limited, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	defer func() {

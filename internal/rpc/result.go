@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"strings"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/getgraft/graft/internal/reason"
@@ -10,12 +12,13 @@ import (
 // when it is an object (MCP 2025-11-25, Tools, Structured Content).
 func ToolResult(value jsontext.Value) jsontext.Value { return toolResult(value, false) }
 
-// ToolRefusal is the CallToolResult of a call that the gateway did not run. requestID is told for an internal error
+// ToolRefusal is the CallToolResult of a call that the gateway did not run. A call that waits for a person says what for
+// in place of "refused". requestID is told for an internal error
 // alone, so that the log can be searched for it.
 func ToolRefusal(r *reason.Refusal, requestID string) jsontext.Value {
 	word := "refused"
-	if r.Word == reason.Internal {
-		word = string(reason.Internal)
+	if r.Word == reason.Internal || strings.HasPrefix(string(r.Word), "awaiting_") {
+		word = string(r.Word)
 	}
 	b := append([]byte(`{"error":`), quote(word)...)
 	b = append(append(b, `,"reason":`...), quote(string(r.Word))...)
