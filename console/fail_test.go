@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
@@ -71,7 +72,7 @@ func TestConfigThatIsNotComplete(t *testing.T) {
 	db, _ := storetest.New(t)
 	good := console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      db, Catalog: tools(t), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keyring(t, db), "https://graft.example.org"), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Streams: func(store.AgentID) int { return 0 }, LiveEvery: time.Second, RequestID: func(context.Context) string { return "" },
 	}
 	if _, err := console.New(good); err != nil {
@@ -80,6 +81,7 @@ func TestConfigThatIsNotComplete(t *testing.T) {
 	for what, spoil := range map[string]func(*console.Config){
 		"no database":       func(c *console.Config) { c.DB = nil },
 		"no catalogue":      func(c *console.Config) { c.Catalog = nil },
+		"no desk":           func(c *console.Config) { c.Desk = nil },
 		"no clock":          func(c *console.Config) { c.Now = nil },
 		"no pause":          func(c *console.Config) { c.LiveEvery = 0 },
 		"no origin":         func(c *console.Config) { c.Origin = "" },

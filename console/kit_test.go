@@ -19,10 +19,12 @@ import (
 	"time"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
+	"github.com/getgraft/graft/internal/vault"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -38,6 +40,8 @@ type house struct {
 	clock   *clock
 	handler *console.Handler
 	log     *syncBuffer
+	desk    *approval.Desk
+	keys    *vault.Keyring
 	streams atomic.Int64 // that every agent has
 	stop    chan struct{}
 	gate    chan struct{} // a request to /slow waits for it once its session is loaded
@@ -77,6 +81,8 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	// Ten past, so that no test meets the full hour, when live streams say everything again.
 	s.clock.advance(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 10*time.Minute)))
 	s.db = storetest.Open(t, dsn, s.clock.now)
+	s.keys = keyring(t, s.db)
+	s.desk = approval.NewDesk(s.db, s.keys, "https://graft.example.org")
 	s.server = httptest.NewUnstartedServer(nil)
 	scheme := "http://"
 	if tls {
@@ -85,7 +91,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	var err error
 	s.handler, err = console.New(console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      s.db, Catalog: tools(t, catalog.Builtins{}), Origin: scheme + s.server.Listener.Addr().String(),
+		DB:      s.db, Catalog: tools(t, catalog.Builtins{}), Desk: s.desk, Origin: scheme + s.server.Listener.Addr().String(),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
@@ -136,6 +142,11 @@ func (s *house) routes() http.Handler {
 		"POST /agents/{id}/revoke": in(h.AgentRevoke),
 		"GET /agents/{id}/token":   in(h.AgentToken),
 		"POST /agents/{id}/token":  in(h.AgentRenew),
+		"GET /asks":                in(h.Asks),
+		"GET /asks/{id}":           in(h.Ask),
+		"POST /asks/{id}":          in(h.AskAnswer),
+		"GET /live/asks":           in(h.LiveAsks),
+		"GET /live/asks/{id}":      in(h.LiveAsk),
 		"GET /live/agents":         in(h.LiveAgents),
 		"GET /live/agents/{id}":    in(h.LiveAgent),
 		"GET /signin":              anybody(h.SignInPage),
@@ -394,4 +405,27 @@ func tools(t *testing.T, sources ...catalog.Source) *catalog.Catalog {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// masterKey is the package's: one database serves many houses, and an organisation's key is wrapped once.
+var masterKey = sync.OnceValues(func() (*vault.MasterKeys, error) { return vault.ParseMasterKeys(vault.GenerateMasterKey()) })
+
+// keyring has the keys of db's organisations.
+func keyring(t *testing.T, db *store.DB) *vault.Keyring {
+	t.Helper()
+	master, err := masterKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := vault.NewKeyring(master, func(ctx context.Context, org string, wrap func() ([]byte, error)) ([]byte, error) {
+		id, err := store.ParseID[store.OrgKind](org)
+		if err != nil {
+			return nil, err
+		}
+		return db.System().OrganisationKey(ctx, id, wrap)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/invoke"
@@ -124,7 +125,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 		return nil, err
 	}
 	s.console, err = console.New(console.Config{
-		DB: d.DB, Catalog: tools, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		DB: d.DB, Catalog: tools, Desk: approval.NewDesk(d.DB, s.keys, set.Origin), Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
 		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {

@@ -36,11 +36,14 @@ type Ask struct {
 	Version    int
 	Connection string
 	Arguments  []Argument
-	JSON       Code   // the arguments as they were sent
+	JSON       string // the arguments as they were sent, laid out
+	Cut        bool   // JSON is their beginning alone
 	Digest     string // of tool, connection and arguments; shown in groups
-	Every      bool   // the tool asks every time already
+	Every      bool   // the answer is for this one call: the tool asks every time
+	Tick       bool   // "Ask every time" was ticked in an answer that was not taken
 	AnsweredBy string // "you", or a name
 	AnsweredAt time.Time
+	Used       bool   // the call that the answer was for has come
 	Error      string // why an answer was not taken, and what to do
 }
 
@@ -92,7 +95,10 @@ func (v Ask) heading() string {
 func (v Ask) came() string {
 	switch v.State {
 	case AskAllowed:
-		return "The call can run now. The agent calls again by itself, or you tell it to go on."
+		if v.Used {
+			return "The call came and went on its way. Activity says what came of it."
+		}
+		return "The call can run now. Tell the agent to go on: it calls again with the same arguments."
 	case AskDenied:
 		return "The call was refused and does not run."
 	case AskExpired:
@@ -103,7 +109,10 @@ func (v Ask) came() string {
 
 // holds is what an answer means for later calls, as the rest of a sentence.
 func (v Ask) holds(standing string) string {
-	if v.Every {
+	switch {
+	case v.Every && v.Used:
+		return ". It was for one call, which has come: the tool asks every time."
+	case v.Every:
 		return ". It holds for this one call: the tool asks every time."
 	}
 	return ". " + standing
@@ -130,6 +139,22 @@ func (v Ask) word() string {
 // more is how many characters an argument has beyond what is shown.
 func (a Argument) more() string {
 	return fmt.Sprintf("%s more, in full below", plural(a.Cut, "character"))
+}
+
+// meaning is what allowing it now would mean.
+func (v Ask) meaning() string {
+	if v.Every {
+		return "If you allow it, exactly this call runs, once. It cannot change after you answer."
+	}
+	return "If you allow it, " + shown(v.Agent) + " may use " + versionOf(v.Version) + " of this tool from now on, with these arguments and with others. Tick “Ask every time” to allow exactly this call."
+}
+
+func (v Ask) code() Code {
+	label := "Arguments as JSON"
+	if v.Cut {
+		label = "Beginning of the arguments"
+	}
+	return Code{Label: label, Tokens: []Token{{Text: shownText(v.JSON)}}, Wrap: true}
 }
 
 // grouped is a fingerprint in groups of four, which can be compared by eye.

@@ -318,7 +318,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 		Focus: web.Focus{Host: "graft.northfield.example", User: bad}, Now: now, URL: "/asks/ask_1", Mark: "m", State: web.AskWaits, AgentURL: "/agents/agt_1", MadeBy: bad, Said: bad,
 		AskSummary: web.AskSummary{Page: "/asks/ask_1", Agent: bad, Tool: bad, AskedAt: now, ExpiresAt: now}, Connection: bad, Digest: "ab", Error: bad, AnsweredBy: bad, AnsweredAt: now,
 		Upstream:  &web.AskRoute{Name: bad, Scheme: "https://", Host: bad, Address: bad, Tool: bad},
-		Arguments: []web.Argument{{Name: bad, Value: bad}}, JSON: web.Code{Label: "JSON", Tokens: []web.Token{{Text: "{}"}}},
+		Arguments: []web.Argument{{Name: bad, Value: bad}}, JSON: bad,
 	}
 	answered := question
 	answered.State = web.AskDenied

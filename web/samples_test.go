@@ -150,7 +150,7 @@ func ask() web.Ask {
 			{Name: "labels", Value: `["bug","export"]`, JSON: true},
 			{Name: "priority", Value: "2", JSON: true},
 		},
-		JSON:   web.Code{Label: "Arguments as JSON", Tokens: []web.Token{{Class: "", Text: "{\n  \"team\": \"Platform\"\n}"}}},
+		JSON:   "{\n  \"team\": \"Platform\"\n}",
 		Digest: "b7e104c952fd8a30",
 	}
 }
@@ -235,6 +235,8 @@ func pages() []sample {
 	builtin.Upstream, builtin.Effects, builtin.Arguments, builtin.Mark, builtin.Every, builtin.Error = nil, web.Writes, nil, "", true, "The answer did not arrive. Nothing was decided."
 	reading2 := ask()
 	reading2.Effects, reading2.Claimed = web.Reads, true
+	cutShort := ask()
+	cutShort.Arguments, cutShort.Cut, cutShort.JSON, cutShort.Every = nil, true, strings.Repeat(`{"body":"x`, 400), true
 	allowedOnce := asked(web.AskAllowed, "Ana Ferreira")
 	allowedOnce.Every = true
 
@@ -266,6 +268,7 @@ func pages() []sample {
 		{"ask", ask().Page()},
 		{"ask-builtin-error", builtin.Page()},
 		{"ask-reads", reading2.Page()},
+		{"ask-cut", cutShort.Page()},
 		{"ask-allowed", asked(web.AskAllowed, "you").Page()},
 		{"ask-allowed-once", allowedOnce.Page()},
 		{"ask-denied", asked(web.AskDenied, "Ana Ferreira").Page()},
