@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
@@ -181,6 +184,43 @@ func TestFaultOddHeaderAnnotations(t *testing.T) {
 		a := stateless(c).request("tools/call", `"name":"`+name+`","arguments":{"a":"x"}`, "Mcp-Name: "+name)
 		if a.status == http.StatusInternalServerError {
 			t.Errorf("%s at 2026-07-28 = %d %s", name, a.status, a.body)
+		}
+	}
+}
+
+// What a source makes of a schema from elsewhere can be registered with mcp-go; what cannot is left out.
+func TestFaultOddHeaderAnnotationsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	register := func(schema jsontext.Value) (panicked any) {
+		defer func() { panicked = recover() }()
+		s := mcpserver.NewMCPServer("probe", "1")
+		s.AddTool(mcpgo.NewToolWithRawSchema("t", "T", json.RawMessage(schema)), nil)
+		return nil
+	}
+	bites := 0
+	for _, schema := range oddSchemas {
+		if register(jsontext.Value(schema)) != nil {
+			bites++
+		}
+		if got, err := catalog.NormalizeInput(jsontext.Value(schema)); err == nil || !strings.Contains(err.Error(), "x-mcp-header") {
+			t.Errorf("NormalizeInput(%s) = %s, %v, want it left out for its x-mcp-header", schema, got, err)
+		}
+	}
+	if bites == 0 {
+		t.Error("mcp-go registers every odd schema, so this test shows nothing")
+	}
+	for _, schema := range []string{
+		`{"properties":{"a":{"type":["string","integer"],"x-mcp-header":"A"},"b":{"type":"boolean","x-mcp-header":"B"}}}`,
+		`{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}},{"required":["b"]}]}`, `true`,
+		`{"properties":{"x-mcp-header":{"type":"object"}}}`,
+	} {
+		got, err := catalog.NormalizeInput(jsontext.Value(schema))
+		if err != nil {
+			t.Errorf("NormalizeInput(%s) = %v", schema, err)
+			continue
+		}
+		if p := register(got); p != nil {
+			t.Errorf("mcp-go panics on %s: %v", got, p)
 		}
 	}
 }

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
@@ -18,31 +21,56 @@ import (
 
 // A Schema is a tool's input schema, compiled.
 type Schema struct {
-	raw      jsontext.Value
-	compiled *jsonschema.Schema
+	raw       jsontext.Value
+	compiled  *jsonschema.Schema
+	unchecked []string
 }
 
 // CompileSchema compiles a JSON Schema (2020-12 unless it says otherwise) whose root is an object. It never reads
-// a file or the network: a reference that leaves the document is an error.
+// a file or the network: a reference that leaves the document is an error. The error's text is for whoever wrote the
+// schema.
 func CompileSchema(raw jsontext.Value) (*Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	doc, err := readSchema(raw)
 	if err != nil {
-		return nil, fmt.Errorf("read schema: %w", err)
+		return nil, err
 	}
-	if root, ok := doc.(map[string]any); !ok || root["type"] != "object" {
-		return nil, errors.New("schema root must have type object")
+	if root, ok := doc.(object); !ok || root["type"] != "object" {
+		return nil, errors.New("its root is not of type object")
 	}
+	modernise(doc)
+	if err := checkReferences(doc); err != nil {
+		return nil, err
+	}
+	if err := checkCost(doc); err != nil {
+		return nil, err
+	}
+	unchecked := relax(doc)
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	const self = "graft:input"
 	if err := c.AddResource(self, doc); err != nil {
-		return nil, fmt.Errorf("add schema: %w", err)
+		return nil, unfit(err)
 	}
 	compiled, err := c.Compile(self)
 	if err != nil {
-		return nil, fmt.Errorf("compile schema: %w", err)
+		return nil, unfit(err)
 	}
-	return &Schema{raw: raw, compiled: compiled}, nil
+	return &Schema{raw: raw, compiled: compiled, unchecked: unchecked}, nil
+}
+
+// Unchecked is where the patterns stand that Go cannot read, as JSON Pointers: arguments are not held to them.
+func (s *Schema) Unchecked() []string { return s.unchecked }
+
+// unfit says what is wrong with a schema and where, if the compiler says it.
+func unfit(err error) error {
+	var invalid *jsonschema.ValidationError
+	if schema := (*jsonschema.SchemaValidationError)(nil); errors.As(err, &schema) && errors.As(schema.Err, &invalid) {
+		p := leaves(invalid, func(e *jsonschema.ValidationError) Problem {
+			return newProblem(e.InstanceLocation, e.ErrorKind.LocalizedString(english))
+		}, nil)[0]
+		return fmt.Errorf("at %s it is no JSON Schema: %s", p.Path, p.Problem)
+	}
+	return fmt.Errorf("it does not compile: %w", err)
 }
 
 // noLoader is why no schema makes us fetch anything.
@@ -75,7 +103,7 @@ func (s *Schema) Check(args jsontext.Value) error {
 	if err := s.compiled.Validate(doc); !errors.As(err, &invalid) {
 		return err
 	}
-	return s.refuse(leaves(invalid, nil))
+	return s.refuse(leaves(invalid, s.newProblem, nil))
 }
 
 func (s *Schema) refuse(problems []Problem) error {
@@ -90,18 +118,46 @@ func (s *Schema) refuse(problems []Problem) error {
 
 var english = message.NewPrinter(language.English)
 
-// leaves are the causes that have no cause of their own.
-func leaves(e *jsonschema.ValidationError, into []Problem) []Problem {
+// leaves are the causes that have no cause of their own, each told by tell.
+func leaves(e *jsonschema.ValidationError, tell func(*jsonschema.ValidationError) Problem, into []Problem) []Problem {
 	if len(into) == maxProblems {
 		return into
 	}
 	if len(e.Causes) == 0 {
-		return append(into, newProblem(e.InstanceLocation, e.ErrorKind.LocalizedString(english)))
+		return append(into, tell(e))
 	}
 	for _, c := range e.Causes {
-		into = leaves(c, into)
+		into = leaves(c, tell, into)
 	}
 	return into
+}
+
+// newProblem tells what is wrong with arguments. A property that is unknown is often one that is known, misspelt.
+func (s *Schema) newProblem(e *jsonschema.ValidationError) Problem {
+	what := e.ErrorKind.LocalizedString(english)
+	if k, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
+		known := s.propertiesAt(e.SchemaURL)
+		for _, name := range k.Properties[:min(len(k.Properties), maxProblems)] {
+			if meant := closest(name, known); meant != "" {
+				what += fmt.Sprintf("; did you mean %q?", meant)
+			}
+		}
+	}
+	return newProblem(e.InstanceLocation, what)
+}
+
+// propertiesAt are the names of the properties of the schema at that address, in their order.
+func (s *Schema) propertiesAt(address string) []string {
+	_, fragment, _ := strings.Cut(address, "#")
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(s.raw))
+	if err != nil {
+		return nil
+	}
+	modernise(doc)
+	at, _ := lookup(doc, "#"+fragment)
+	schema, _ := at.(object)
+	named, _ := schema["properties"].(object)
+	return slices.Sorted(maps.Keys(named))
 }
 
 // maxProblem is how many characters a problem has, and its path: both may quote the arguments, which may be large.

@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bytes"
 	"net/http"
 	"regexp"
 
@@ -69,7 +68,7 @@ func setExpanded(h http.Header, name string, template []byte, secrets map[string
 		}
 		template = template[at[1]:]
 	}
-	return set(h, name, string(bytes.TrimSpace(value)))
+	return set(h, name, string(value))
 }
 
 // appendWiped is append that leaves nothing behind where it moves.

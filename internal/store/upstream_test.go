@@ -52,7 +52,7 @@ func listed(position int, name, description string) store.UpstreamTool {
 
 func record(t *testing.T, db *store.DB, c store.Caller, id store.UpstreamID, list ...store.UpstreamTool) bool {
 	t.Helper()
-	return must(t, db, c, func(tx *store.Tx) (bool, error) { return tx.RecordListing(t.Context(), id, list) })
+	return must(t, db, c, func(tx *store.Tx) (bool, error) { return tx.RecordListing(t.Context(), id, list, "") })
 }
 
 func TestAnUpstreamIsMadeChangedAndRevoked(t *testing.T) {
@@ -110,7 +110,7 @@ func TestAnUpstreamIsMadeChangedAndRevoked(t *testing.T) {
 		"ChangeUpstream":       func(tx *store.Tx) error { return tx.ChangeUpstream(t.Context(), u.ID, settings) },
 		"SetUpstreamHeaders":   func(tx *store.Tx) error { return tx.SetUpstreamHeaders(t.Context(), u.ID, nil) },
 		"DescribeUpstreamTool": func(tx *store.Tx) error { return tx.DescribeUpstreamTool(t.Context(), u.ID, "search", "x") },
-		"RecordListing":        func(tx *store.Tx) error { _, err := tx.RecordListing(t.Context(), u.ID, nil); return err },
+		"RecordListing":        func(tx *store.Tx) error { _, err := tx.RecordListing(t.Context(), u.ID, nil, ""); return err },
 		"RecordListingFailure": func(tx *store.Tx) error { _, err := tx.RecordListingFailure(t.Context(), u.ID, "", ""); return err },
 		"UpstreamByName":       func(tx *store.Tx) error { _, err := tx.UpstreamByName(t.Context(), "github"); return err },
 	} {

@@ -76,9 +76,9 @@ func (tx *Tx) ClaimListing(ctx context.Context, id UpstreamID, every time.Durati
 const fewTools = 20
 
 // RecordListing keeps what an upstream listed: a new definition is a new version of the tool, and what is missing is
-// gone. Of list, Original to LeftOut are read, but not Version and Override. It reports whether anything moved, which
-// every replica is then told.
-func (tx *Tx) RecordListing(ctx context.Context, id UpstreamID, list []UpstreamTool) (moved bool, err error) {
+// gone. Of list, Original to LeftOut are read, but not Version and Override. remark is our sentence where not all of what
+// it lists was taken. It reports whether anything moved, which every replica is then told.
+func (tx *Tx) RecordListing(ctx context.Context, id UpstreamID, list []UpstreamTool, remark string) (moved bool, err error) {
 	if err := tx.holdUpstream(ctx, id); err != nil {
 		return false, err
 	}
@@ -102,7 +102,7 @@ func (tx *Tx) RecordListing(ctx context.Context, id UpstreamID, list []UpstreamT
 		}
 		old, was := known[t.Original]
 		delete(known, t.Original)
-		if was && old.GoneAt == nil && old.Position == t.Position && old.Name == t.Name && old.LeftOut == t.LeftOut && bytes.Equal(old.Hash, t.Hash) {
+		if was && old.GoneAt == nil && old.Position == t.Position && old.same(t) {
 			continue
 		}
 		t.Version, t.FirstListedAt, t.ChangedAt = last[t.Original]+1, tx.now, tx.now
@@ -134,15 +134,21 @@ func (tx *Tx) RecordListing(ctx context.Context, id UpstreamID, list []UpstreamT
 		return false, err
 	}
 	if _, err := exec(ctx, tx.tx, `
-		UPDATE upstream SET state = 'ok', tried_at = @now, last_listed_at = @now, last_error_word = '', last_error = '',
+		UPDATE upstream SET state = 'ok', tried_at = @now, last_listed_at = @now, last_error_word = '', last_error = @remark,
 		                    list_all = coalesce(list_all, @few)
-		WHERE id = @id`, pgx.StrictNamedArgs{"id": id, "now": tx.now, "few": offered <= fewTools}); err != nil {
+		WHERE id = @id`, pgx.StrictNamedArgs{"id": id, "now": tx.now, "remark": remark, "few": offered <= fewTools}); err != nil {
 		return false, err
 	}
 	if len(changed) == 0 && len(gone) == 0 && state == UpstreamOK {
 		return false, nil
 	}
 	return true, tx.toolsMoved(ctx)
+}
+
+// same reports whether both are kept alike. The hash is of what was listed; what we make of that may change with Graft.
+func (t UpstreamTool) same(o UpstreamTool) bool {
+	return t.Name == o.Name && t.LeftOut == o.LeftOut && bytes.Equal(t.Hash, o.Hash) && t.Title == o.Title && t.Description == o.Description &&
+		bytes.Equal(t.InputSchema, o.InputSchema) && bytes.Equal(t.OutputSchema, o.OutputSchema) && bytes.Equal(t.Annotations, o.Annotations)
 }
 
 // lastVersions is up to which version the tools of an upstream's name were counted by upstreams before it: what a

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -53,6 +54,9 @@ func (s *Session) Call(
 		return nil, uncertain(s.unreadable("answered the call with something else than a result"))
 	case asks(result):
 		return nil, reason.Refuse(reason.AskUnavailable, "%s has a question for a person, which cannot be passed on.", s.host()).With("host", s.host())
+	}
+	if !utf8.Valid(result) {
+		return bytes.ToValidUTF8(result, []byte("\uFFFD")), nil // only within strings is it still JSON
 	}
 	return result, nil
 }

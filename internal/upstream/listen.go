@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
@@ -113,8 +113,8 @@ func (s *Session) ownStream(ctx context.Context, lastID string) (*egress.Stream,
 }
 
 func isEventStream(st *egress.Stream) bool {
-	kind, _, _ := mime.ParseMediaType(st.Header.Get("Content-Type"))
-	return st.Status == http.StatusOK && kind == "text/event-stream"
+	kind, _, _ := strings.Cut(st.Header.Get("Content-Type"), ";")
+	return st.Status == http.StatusOK && strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
 
 // isOldTransport reports whether the server answers a GET as HTTP+SSE does: with an event that names another address

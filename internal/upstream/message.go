@@ -11,8 +11,8 @@ import (
 )
 
 // A message is what a server sends: an answer, a request or a notification. It is read less strictly than what a client
-// sends us (package rpc), since servers answer with an id of null, or leave members out; names are matched exactly and a
-// doubled one refuses the message all the same.
+// sends us (package rpc): servers answer with an id of null, and one tool with a doubled member or a byte that is not UTF-8
+// must not hide the others of its list. Names are matched exactly.
 type message struct {
 	ID     jsontext.Value `json:"id"`
 	Method string         `json:"method"`
@@ -35,15 +35,17 @@ func (m message) answers(id int64) bool {
 	return string(m.ID) == strconv.FormatInt(id, 10)
 }
 
+var leniently = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // parse reads one message, or a batch of them, which servers of 2025-03-26 may send.
 func parse(data []byte) ([]message, error) {
 	if jsontext.Value(data).Kind() == '[' {
 		var batch []message
-		err := json.Unmarshal(data, &batch)
+		err := json.Unmarshal(data, &batch, leniently)
 		return batch, err
 	}
 	var one [1]message
-	err := json.Unmarshal(data, &one[0])
+	err := json.Unmarshal(data, &one[0], leniently)
 	return one[:], err
 }
 

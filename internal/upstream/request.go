@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -59,8 +58,7 @@ func (s *Session) request(ctx context.Context, r request) (jsontext.Value, strin
 		release()
 		return nil, "", s.failed(ctx, id, r, err)
 	}
-	kind, _, _ := mime.ParseMediaType(st.Header.Get("Content-Type"))
-	if kind == "text/event-stream" && st.Status == http.StatusOK {
+	if isEventStream(st) {
 		sessionID := st.Header.Get(mcpgo.HeaderSessionID)
 		m, err := s.awaitEvent(own, st, id, r)
 		if err == nil {
@@ -226,7 +224,7 @@ func (s *Session) readAnswer(st *egress.Stream, id int64, r request) (message, e
 	}
 	messages, err := parse(body)
 	if err != nil {
-		return message{}, s.garbled("answered with something else than JSON-RPC; is it the address of an MCP server?")
+		return message{}, s.garbled("answered with something that is not JSON-RPC, so it may not be an MCP server")
 	}
 	for _, m := range messages {
 		if m.answers(id) {

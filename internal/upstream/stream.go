@@ -17,6 +17,7 @@ import (
 // How long to wait before a stream that ended is gone on with, where the server does not say.
 const (
 	retryAfter    = time.Second
+	minRetryAfter = 50 * time.Millisecond
 	maxRetryAfter = 30 * time.Second
 )
 
@@ -38,14 +39,14 @@ func (s *Session) awaitEvent(ctx context.Context, st *egress.Stream, id int64, r
 		if retry <= 0 {
 			retry = retryAfter
 		}
-		pause(ctx, min(retry, maxRetryAfter))
+		pause(ctx, min(max(retry, minRetryAfter), maxRetryAfter))
 		next, resumeErr := s.resume(ctx, lastID, r.timeout)
 		if resumeErr != nil {
 			return message{}, err
 		}
 		defer func() { _ = next.Close() }()
 		e = newEvents(next, r.limit)
-		e.lastID = lastID
+		e.lastID, e.retry = lastID, retry
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *Session) Tools(ctx context.Context) ([]RemoteTool, error) {
 			Tools []jsontext.Value `json:"tools"`
 			Next  *string          `json:"nextCursor"`
 		}
-		if err := json.Unmarshal(result, &page); err != nil {
+		if err := json.Unmarshal(result, &page, leniently); err != nil {
 			return tools, s.unreadable("answered with something else than a list of tools")
 		}
 		for _, raw := range page.Tools {
@@ -97,10 +97,10 @@ func readTool(raw jsontext.Value) RemoteTool {
 		var named struct {
 			Name jsontext.Value `json:"name"`
 		}
-		_ = json.Unmarshal(raw, &named, jsontext.AllowDuplicateNames(true))
+		_ = json.Unmarshal(raw, &named, leniently)
 		var name string
 		_ = json.Unmarshal(named.Name, &name) // without a name it is listed as one that has none
-		return RemoteTool{Name: name, Fault: "A part of its definition has the wrong type."}
+		return RemoteTool{Name: name, Fault: "Its definition is malformed: a part has the wrong type, stands twice or is not UTF-8."}
 	}
 	if t.Name == "" {
 		t.Fault = "It has no name."
