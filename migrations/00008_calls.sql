@@ -48,10 +48,10 @@ CREATE TABLE ask (
 CREATE UNIQUE INDEX ask_open_key ON ask (org_id, key) WHERE state = 'open';
 CREATE INDEX ask_digest_idx ON ask (org_id, agent_id, digest);
 CREATE INDEX ask_agent_idx ON ask (org_id, agent_id, state, created_at);
-CREATE INDEX ask_created_idx ON ask (org_id, created_at);
+CREATE INDEX ask_expiry_idx ON ask (expires_at);
 SELECT tenant_table('ask');
 
--- A run whose result waits for somebody: it was detached, its client had left, or its result was too long to answer with.
+-- A run whose result waits for somebody: it was detached, or its client had left before it ended.
 CREATE TABLE run (
   org_id        uuid,
   id            uuid NOT NULL,
@@ -60,19 +60,44 @@ CREATE TABLE run (
   version       integer NOT NULL,
   connection_id uuid,
   status        text NOT NULL CHECK (status IN ('running', 'succeeded', 'failed', 'cancelled')),
-  why           text NOT NULL DEFAULT '', -- the reason word of one that failed
-  detached      boolean NOT NULL,
+  reason        text NOT NULL DEFAULT '', -- why it failed, where the gateway knows
   args          bytea,                    -- sealed
   result        bytea,                    -- sealed: what the caller would have been answered
   progress      text[] NOT NULL DEFAULT '{}',
   started_at    timestamptz NOT NULL,
   seen_at       timestamptz NOT NULL,     -- when the replica it runs on last said so
   ended_at      timestamptz,
-  cancel_at     timestamptz,              -- somebody wants it cancelled
+  cancel        boolean NOT NULL DEFAULT false, -- somebody wants it to end
   expires_at    timestamptz NOT NULL,
   PRIMARY KEY (org_id, id),
   FOREIGN KEY (org_id, agent_id) REFERENCES agent (org_id, id)
 );
 CREATE INDEX run_agent_idx ON run (org_id, agent_id, started_at);
-CREATE INDEX run_expiry_idx ON run (org_id, expires_at);
+CREATE INDEX run_expiry_idx ON run (expires_at);
 SELECT tenant_table('run');
+
+-- A value that was too long to answer with, whole.
+CREATE TABLE result (
+  org_id        uuid,
+  id            uuid NOT NULL,
+  agent_id      uuid NOT NULL,
+  body          bytea NOT NULL, -- sealed
+  created_at    timestamptz NOT NULL,
+  expires_at    timestamptz NOT NULL,
+  PRIMARY KEY (org_id, id),
+  FOREIGN KEY (org_id, agent_id) REFERENCES agent (org_id, id)
+);
+CREATE INDEX result_agent_idx ON result (org_id, agent_id, created_at);
+CREATE INDEX result_expiry_idx ON result (expires_at);
+SELECT tenant_table('result');
+
+-- What ran out is deleted whoever's it is.
+CREATE POLICY system_select ON run FOR SELECT TO graft_system USING (true);
+CREATE POLICY system_delete ON run FOR DELETE TO graft_system USING (true);
+GRANT SELECT (expires_at), DELETE ON run TO graft_system;
+CREATE POLICY system_select ON result FOR SELECT TO graft_system USING (true);
+CREATE POLICY system_delete ON result FOR DELETE TO graft_system USING (true);
+GRANT SELECT (expires_at), DELETE ON result TO graft_system;
+CREATE POLICY system_select ON ask FOR SELECT TO graft_system USING (true);
+CREATE POLICY system_delete ON ask FOR DELETE TO graft_system USING (true);
+GRANT SELECT (expires_at), DELETE ON ask TO graft_system;

@@ -50,6 +50,8 @@ const (
 	Tools Topic = "tools"
 	// Ask: an ask was answered, withdrawn, or ran out. id: the ask.
 	Ask Topic = "ask"
+	// Run: a run ended, or is to end. id: the run.
+	Run Topic = "run"
 	// Message: a message waits for a request of the session. id: the session.
 	Message Topic = "message"
 )

@@ -36,6 +36,8 @@ type (
 	// RunKind is of one execution of a tool. Every call has such an id; a row only where something of it is kept.
 	RunKind struct{}
 	AskKind struct{}
+	// ResultKind is of a value that was too long to answer with.
+	ResultKind struct{}
 
 	OrgID     = ID[OrgKind]
 	UserID    = ID[UserKind]
@@ -50,6 +52,7 @@ type (
 	SecretID     = ID[SecretKind]
 	RunID        = ID[RunKind]
 	AskID        = ID[AskKind]
+	ResultID     = ID[ResultKind]
 )
 
 func (OrgKind) prefix() string     { return "org_" }
@@ -65,6 +68,7 @@ func (UpstreamKind) prefix() string   { return "ups_" }
 func (SecretKind) prefix() string     { return "sec_" }
 func (RunKind) prefix() string        { return "run_" }
 func (AskKind) prefix() string        { return "ask_" }
+func (ResultKind) prefix() string     { return "res_" }
 
 var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 

@@ -435,10 +435,22 @@ func (s *System) Sweep(ctx context.Context) error {
 		if _, err := exec(ctx, tx, `DELETE FROM signin_link WHERE expires_at <= @now`, now); err != nil {
 			return err
 		}
-		_, err := exec(ctx, tx, `DELETE FROM web_session WHERE expires_at <= @now`, now)
+		if _, err := exec(ctx, tx, `DELETE FROM web_session WHERE expires_at <= @now`, now); err != nil {
+			return err
+		}
+		if _, err := exec(ctx, tx, `DELETE FROM run WHERE expires_at <= @now`, now); err != nil {
+			return err
+		}
+		if _, err := exec(ctx, tx, `DELETE FROM result WHERE expires_at <= @now`, now); err != nil {
+			return err
+		}
+		_, err := exec(ctx, tx, `DELETE FROM ask WHERE expires_at <= @old`, pgx.StrictNamedArgs{"old": s.db.Now().Add(-askKeep)})
 		return err
 	})
 }
+
+// askKeep is how long an ask that is over can be looked at.
+const askKeep = 30 * 24 * time.Hour
 
 // A SealKey is a data key of the gateway itself, wrapped by the master key.
 type SealKey struct {

@@ -1,0 +1,156 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/store/storetest"
+)
+
+// newRun is a run of the asker's agent.
+func (k *asker) newRun() store.Run {
+	return store.Run{ID: store.NewID[store.RunKind](k.clock.now()), AgentID: k.agent.ID, Tool: "mail__send", Version: 1, Args: []byte("sealed"), StartedAt: k.db.Now()}
+}
+
+func (k *asker) start() store.Run {
+	k.t.Helper()
+	r := k.newRun()
+	do(k.t, k.db, k.self, func(tx *store.Tx) error { return tx.StartRun(k.t.Context(), r) })
+	return r
+}
+
+func (k *asker) run(id store.RunID) store.Run {
+	k.t.Helper()
+	return must(k.t, k.db, k.self, func(tx *store.Tx) (store.Run, error) { return tx.Run(k.t.Context(), k.agent.ID, id) })
+}
+
+func (k *asker) see(id store.RunID, lines ...string) bool {
+	k.t.Helper()
+	return must(k.t, k.db, k.self, func(tx *store.Tx) (bool, error) { return tx.SeeRun(k.t.Context(), k.agent.ID, id, lines) })
+}
+
+func TestARunIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	r := k.start()
+	if got := k.run(r.ID); got.Status != store.RunRunning || string(got.Args) != "sealed" || !got.StartedAt.Equal(r.StartedAt) {
+		t.Errorf("Run() = %+v, want it running as it was started", got)
+	}
+	for n := range 150 {
+		if !k.see(r.ID, fmt.Sprint("line ", 2*n), fmt.Sprint("line ", 2*n+1)) {
+			t.Fatal("SeeRun() = false, want the run to go on")
+		}
+	}
+	if got := k.run(r.ID).Progress; len(got) != 200 || got[0] != "line 100" || got[199] != "line 299" {
+		t.Errorf("of 300 lines of progress %d are kept, %q to %q, want the last 200", len(got), got[0], got[len(got)-1])
+	}
+	r.Status, r.Result = store.RunSucceeded, []byte("sealed too")
+	do(t, k.db, k.self, func(tx *store.Tx) error { return tx.EndRun(t.Context(), r) })
+	if got := k.run(r.ID); got.Status != store.RunSucceeded || string(got.Result) != "sealed too" || got.EndedAt == nil {
+		t.Errorf("Run() = %+v, want it ended with its result", got)
+	}
+	if ok := must(t, k.db, k.self, func(tx *store.Tx) (bool, error) { return tx.CancelRun(t.Context(), k.agent.ID, r.ID) }); ok {
+		t.Error("CancelRun() of one that has ended = true")
+	}
+}
+
+func TestARunIsCancelledFromAnywhere(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	r := k.start()
+	if ok := must(t, k.db, k.owner, func(tx *store.Tx) (bool, error) { return tx.CancelRun(t.Context(), k.agent.ID, r.ID) }); !ok {
+		t.Error("CancelRun() = false, want true")
+	}
+	if k.see(r.ID) {
+		t.Error("SeeRun() of one that is to end = true, want false")
+	}
+}
+
+func TestARunWhoseReplicaSaysNothingIsLost(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	r := k.start()
+	k.clock.pass(store.RunSilence)
+	k.see(r.ID)
+	k.clock.pass(store.RunSilence)
+	if got := k.run(r.ID).Status; got != store.RunRunning {
+		t.Errorf("Status = %s, want running", got)
+	}
+	k.clock.pass(time.Second)
+	if got := k.run(r.ID).Status; got != store.RunLost {
+		t.Errorf("Status = %s, want lost", got)
+	}
+}
+
+func TestRunsUnderWayAreBounded(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	var err error
+	for range 30 {
+		if err = k.db.As(t.Context(), k.self, func(tx *store.Tx) error { return tx.StartRun(t.Context(), k.newRun()) }); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, &reason.Refusal{Word: reason.RateLimited}) {
+		t.Errorf("30 runs at once: %v, want rate_limited", err)
+	}
+	k.clock.pass(store.RunSilence + time.Second)
+	k.start() // lost ones do not count
+	if list := must(t, k.db, k.self, func(tx *store.Tx) ([]store.Run, error) { return tx.Runs(t.Context(), k.agent.ID, 10) }); len(list) != 10 || list[0].Args != nil {
+		t.Errorf("Runs() = %d, args %q, want the last ten without theirs", len(list), list[0].Args)
+	}
+}
+
+func TestRunsAndResultsAreTheAgentsOwn(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	r := k.start()
+	id := store.NewID[store.ResultKind](k.clock.now())
+	do(t, k.db, k.self, func(tx *store.Tx) error { return tx.KeepResult(t.Context(), k.agent.ID, id, []byte("body")) })
+	sibling, _ := storetest.Agent(t, k.db, k.owner, "Sibling")
+	stranger := newAsker(t)
+	for name, c := range map[string]store.Caller{"a sibling": bearer(k.owner, sibling), "a stranger": stranger.self} {
+		err := k.db.As(t.Context(), c, func(tx *store.Tx) error {
+			_, err := tx.Run(t.Context(), c.Agent, r.ID)
+			return err
+		})
+		if !store.IsAbsent(err) {
+			t.Errorf("%s: Run() = %v, want not_found", name, err)
+		}
+		err = k.db.As(t.Context(), c, func(tx *store.Tx) error {
+			_, err := tx.Result(t.Context(), c.Agent, id)
+			return err
+		})
+		if !store.IsAbsent(err) {
+			t.Errorf("%s: Result() = %v, want not_found", name, err)
+		}
+		_, err = in(t, k.db, c, func(tx *store.Tx) (bool, error) { return tx.SeeRun(t.Context(), c.Agent, r.ID, nil) })
+		if !store.IsAbsent(err) {
+			t.Errorf("%s: SeeRun() = %v, want not_found", name, err)
+		}
+	}
+}
+
+func TestAStoredResultLastsADay(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	id := store.NewID[store.ResultKind](k.clock.now())
+	do(t, k.db, k.self, func(tx *store.Tx) error { return tx.KeepResult(t.Context(), k.agent.ID, id, []byte("body")) })
+	read := func() ([]byte, error) {
+		return in(t, k.db, k.self, func(tx *store.Tx) ([]byte, error) { return tx.Result(t.Context(), k.agent.ID, id) })
+	}
+	if body, err := read(); err != nil || string(body) != "body" {
+		t.Errorf("Result() = %q, %v", body, err)
+	}
+	k.clock.pass(store.ResultLife)
+	if _, err := read(); !store.IsAbsent(err) {
+		t.Errorf("Result() a day later = %v, want not_found", err)
+	}
+	if err := k.db.System().Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
