@@ -10,6 +10,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/web"
@@ -103,14 +104,7 @@ func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.
 	}
 	effects := map[string]web.Effects{}
 	for _, e := range known.All() {
-		switch {
-		case e.ReadOnly:
-			effects[e.Wire()] = web.Reads
-		case e.Destructive:
-			effects[e.Wire()] = web.Destroys
-		default:
-			effects[e.Wire()] = web.Writes
-		}
+		effects[e.Wire()] = effectsOf(e.Tool)
 	}
 	var out []web.WorkingTool
 	for _, p := range set {
@@ -119,6 +113,17 @@ func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.
 		}
 	}
 	return out, nil
+}
+
+// effectsOf is what a tool may do.
+func effectsOf(t catalog.Tool) web.Effects {
+	switch {
+	case t.ReadOnly:
+		return web.Reads
+	case t.Destructive:
+		return web.Destroys
+	}
+	return web.Writes
 }
 
 func cause(p store.Promotion) string {

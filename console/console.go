@@ -14,6 +14,7 @@ import (
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/upstream"
 )
 
 // Config is what a Handler needs. All of it is required but Stop.
@@ -22,6 +23,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// Desk shows what an ask is about.
 	Desk *approval.Desk
+	// Upstreams are added, tested and changed here.
+	Upstreams *upstream.Source
 	// Origin is the deployment's own, as in https://graft.example.org: no path, no slash. Under https the session's
 	// cookie is Secure and bound to the host.
 	Origin string
@@ -57,7 +60,7 @@ func New(c Config) (*Handler, error) {
 	if err != nil || u.Host == "" || u.Path != "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("console: origin %q is not http:// or https:// and a host alone", c.Origin)
 	}
-	if c.DB == nil || c.Catalog == nil || c.Desk == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.Refused == nil || c.LiveEvery <= 0 {
+	if c.DB == nil || c.Catalog == nil || c.Desk == nil || c.Upstreams == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.Refused == nil || c.LiveEvery <= 0 {
 		return nil, errors.New("console: the configuration is not complete")
 	}
 	h := &Handler{

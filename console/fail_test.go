@@ -70,9 +70,10 @@ func TestFormsThatCannotBeRead(t *testing.T) {
 func TestConfigThatIsNotComplete(t *testing.T) {
 	t.Parallel()
 	db, _ := storetest.New(t)
+	keys := keyring(t, db)
 	good := console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keyring(t, db), "https://graft.example.org"), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keys, "https://graft.example.org"), Upstreams: upstreams(t, db, keys), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Streams: func(store.AgentID) int { return 0 }, LiveEvery: time.Second, RequestID: func(context.Context) string { return "" },
 	}
 	if _, err := console.New(good); err != nil {
@@ -82,6 +83,7 @@ func TestConfigThatIsNotComplete(t *testing.T) {
 		"no database":       func(c *console.Config) { c.DB = nil },
 		"no catalogue":      func(c *console.Config) { c.Catalog = nil },
 		"no desk":           func(c *console.Config) { c.Desk = nil },
+		"no upstreams":      func(c *console.Config) { c.Upstreams = nil },
 		"no clock":          func(c *console.Config) { c.Now = nil },
 		"no pause":          func(c *console.Config) { c.LiveEvery = 0 },
 		"no origin":         func(c *console.Config) { c.Origin = "" },

@@ -311,7 +311,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 		Shell: s, Now: now, Agent: agent, Token: "grft_x", TokenMade: now, Gateway: gateway, Connect: web.ConnectBlocks(gateway, bad), Change: true,
 		Sessions: []web.Session{{Client: bad, OpenedAt: now, SeenAt: now}}, Tools: []web.WorkingTool{{Name: bad, Effects: web.Reads, PromotedAt: now, Cause: bad}},
 	}
-	up := web.Upstream{Name: bad, URL: "/upstreams/ups_1", Address: bad, Tools: 1, Error: bad, ErrorAt: now, Next: bad, AddedBy: bad, AddedAt: now}
+	up := web.Upstream{Name: bad, URL: "/upstreams/ups_1", Address: bad, Tools: 1, Error: bad, Next: bad, AddedBy: bad, AddedAt: now}
 	secret := web.OrgSecret{Name: bad, URL: "/secrets/sec_1", UsedBy: []string{bad}, SetBy: bad, SetAt: now}
 	entry := web.Entry{URL: "/activity/run_1", At: now, Tool: bad, Who: bad, Outcome: web.Outcome{Word: bad}}
 	question := web.Ask{
@@ -329,6 +329,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 			Shell: s, Now: now, Upstream: up, Show: bad, Tools: []web.UpstreamTool{{Name: bad, Original: bad, Summary: bad, Effects: web.Reads}, {Name: bad, LeftOut: bad}},
 			Headers: []string{bad}, Uses: []string{bad}, Include: []string{bad}, Exclude: []string{bad}, Change: true,
 		}.Page()},
+		{"change upstream", web.UpstreamChange{Shell: s, Upstream: up, Headers: []web.Header{{Name: field, Value: field}}, Include: field, Exclude: field, Error: bad, HeadError: bad}.Page()},
 		{"remove upstream", web.UpstreamRemove{Shell: s, Upstream: up}.Page()},
 		{"remove secret", web.SecretRemove{Shell: s, Secret: secret}.Page()},
 		{"activity", web.Activity{Shell: s, Now: now, Filters: web.Filters{Tool: bad}, Agents: []web.Choice{{Value: "a", Label: bad}}, Rows: []web.Entry{entry, {URL: "/activity/run_2", At: now, Line: bad, Who: bad}}}.Page()},

@@ -76,7 +76,7 @@ func upstreams() []web.Upstream {
 		{Name: "linear", URL: "/upstreams/ups_1", Address: "https://mcp.linear.app/mcp", Health: web.Healthy, Tools: 23, LeftOut: 1, ListedAt: now.Add(-4 * time.Minute), AddedBy: "you", AddedAt: added},
 		{
 			Name: "warehouse", URL: "/upstreams/ups_2", Address: "https://mcp.warehouse.northfield.example/v2/tenants/northfield-production/mcp", Health: web.Failing, Tools: 7,
-			ListedAt: now.Add(-26 * time.Hour), Error: "It refused the credential (401).", ErrorAt: now.Add(-3 * time.Minute), Next: "Save the secret WAREHOUSE_KEY anew, then test.", AddedBy: "Ana Ferreira", AddedAt: added,
+			ListedAt: now.Add(-26 * time.Hour), Error: "It refused the credential (401).", Next: "Save the secret WAREHOUSE_KEY anew, then test.", AddedBy: "Ana Ferreira", AddedAt: added,
 		},
 		{Name: "notes", URL: "/upstreams/ups_3", Address: "https://notes.example/mcp", Health: web.NotTried, AddedBy: "Ana Ferreira", AddedAt: now.Add(-time.Second)},
 	}
@@ -92,7 +92,7 @@ func secrets() web.Secrets {
 func upstreamDetail() web.UpstreamDetail {
 	return web.UpstreamDetail{
 		Shell: shell("upstreams", ""), Now: now, Upstream: upstreams()[0], Headers: []string{"Authorization", "X-Team"}, Uses: []string{"LINEAR_KEY"},
-		TrustHints: true, Include: nil, Exclude: []string{"delete_workspace"}, Sessions: 3, Change: true,
+		TrustHints: true, Include: nil, Exclude: []string{"delete_workspace"}, Listed: web.ListedNone, Change: true,
 		Tools: []web.UpstreamTool{
 			{Name: "linear__create_issue", Original: "create_issue", Summary: "Creates an issue in a team.", Effects: web.Destroys, Version: 2},
 			{Name: "linear__get_issue", Original: "get_issue", Summary: "Returns one issue with its comments.", Effects: web.Reads, Version: 1},
@@ -203,7 +203,7 @@ func pages() []sample {
 	failure.Focus = focus()
 
 	noHints := upstreamDetail()
-	noHints.TrustHints, noHints.ListAll, noHints.Headers, noHints.Uses, noHints.Show = false, true, nil, nil, web.ShowReads
+	noHints.TrustHints, noHints.Listed, noHints.Headers, noHints.Uses, noHints.Show = false, web.ListedAll, nil, nil, web.ShowReads
 	noHints.Tools = noHints.Tools[2:3]
 	leftOut := upstreamDetail()
 	leftOut.Show = web.ShowLeftOut
@@ -254,7 +254,8 @@ func pages() []sample {
 		{"upstream-failing", failing.Page()},
 		{"upstream-untried", untried.Page()},
 		{"upstream-reading", readsUpstream.Page()},
-		{"upstream-remove", web.UpstreamRemove{Shell: shell("upstreams", ""), Upstream: upstreams()[0], Sessions: 3}.Page()},
+		{"upstream-remove", web.UpstreamRemove{Shell: shell("upstreams", ""), Upstream: upstreams()[0]}.Page()},
+		{"upstream-change", web.UpstreamChange{Shell: shell("upstreams", ""), Upstream: upstreams()[0], Headers: wrongUpstream.Headers, Exclude: web.Field{Value: "delete_workspace"}, HeadError: "Nothing was replaced."}.Page()},
 		{"secret-remove", web.SecretRemove{Shell: shell("upstreams", ""), Secret: secrets().Rows[0]}.Page()},
 		{"activity", activity().Page()},
 		{"activity-empty", noActivity.Page()},

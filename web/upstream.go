@@ -37,7 +37,6 @@ type Upstream struct {
 	LeftOut  int       // that it lists and agents cannot use
 	ListedAt time.Time // when its tools were last listed; zero: never
 	Error    string    // what went wrong last, in plain words; "" nothing
-	ErrorAt  time.Time
 	Next     string // what to do about it
 	AddedBy  string // "you", or a name
 	AddedAt  time.Time
@@ -74,6 +73,21 @@ type Header struct {
 	Value Field
 }
 
+// UpstreamChange is the page that changes an upstream: its settings, and its
+// headers, which are all set anew.
+type UpstreamChange struct {
+	Shell      Shell
+	Upstream   Upstream
+	Headers    []Header
+	Secrets    []string
+	TrustHints bool
+	ListAll    bool
+	Include    Field
+	Exclude    Field
+	Error      string // of the settings
+	HeadError  string // of the headers
+}
+
 // UpstreamDetail is the page of one upstream.
 type UpstreamDetail struct {
 	Shell      Shell
@@ -84,12 +98,21 @@ type UpstreamDetail struct {
 	Headers    []string       // their names
 	Uses       []string       // the secrets that they take
 	TrustHints bool
-	ListAll    bool
+	Listed     Listing
 	Include    []string
 	Exclude    []string
-	Sessions   int  // open from here to it, on all replicas
-	Change     bool // the person may test and remove it
+	Change     bool // the person may test, change and remove it
 }
+
+// Listing is whether agents are shown all tools of an upstream.
+type Listing string
+
+// The ways, in the words they are shown with.
+const (
+	ListedAll     Listing = "All its tools, to every agent"
+	ListedNone    Listing = "What each agent promotes"
+	ListedUnknown Listing = "Decided when its tools are first listed"
+)
 
 // UpstreamTool is one tool that an upstream lists.
 type UpstreamTool struct {
@@ -161,29 +184,34 @@ func names(list []string) string { return shown(strings.Join(list, ", ")) }
 type UpstreamRemove struct {
 	Shell    Shell
 	Upstream Upstream
-	Sessions int
 }
 
-func (v UpstreamDetail) remove() confirm { return removeQuestion(v.Upstream, v.Sessions) }
+func (v UpstreamDetail) remove() confirm { return removeQuestion(v.Upstream) }
 
-func removeQuestion(u Upstream, sessions int) confirm {
+func removeQuestion(u Upstream) confirm {
 	var ends []string
 	if u.Tools > 0 {
-		ends = append(ends, plural(u.Tools, "tool")+", for every agent")
-	}
-	if sessions > 0 {
-		ends = append(ends, plural(sessions, "open session"))
+		ends = append(ends, plural(u.Tools, "tool")+", for every agent", "Every session that agents have open to it, and the calls in them")
 	}
 	return confirm{
 		ID:       "remove",
 		Question: "Remove " + shown(u.Name) + "?",
-		Ends:     append(ends, "The upstream itself, with its headers and what was allowed for its tools"),
+		Ends:     append(ends, "The upstream itself, with its headers"),
 		Stays:    "Stays: the organisation’s secrets, and every past call in Activity",
 		Action:   u.URL + "/remove",
 		Verb:     "Remove " + shown(u.Name),
 		Keep:     "Keep it",
 		Back:     u.URL,
 	}
+}
+
+// noteKind is how serious it is: an upstream may be well and still have something
+// to say.
+func (u Upstream) noteKind() string {
+	if u.Health == Failing {
+		return "bad"
+	}
+	return "warn"
 }
 
 func (v UpstreamNew) fresh() bool {
