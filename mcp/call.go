@@ -72,7 +72,19 @@ func (q *request) run(ctx context.Context, name string, args jsontext.Value) (js
 	if t, ok := q.h.metaTool(name); ok {
 		return t.call(ctx, q, args)
 	}
-	return q.h.c.Invoker.Do(ctx, invoke.Call{Caller: q.caller, Tool: name, Args: args, Client: q})
+	return q.invoke(ctx, invoke.Call{Caller: q.caller, Tool: name, Args: args, Client: q})
+}
+
+// invoke carries a call out. In the sessions era a client that has left may come back for the result, which is kept for
+// it as a run.
+func (q *request) invoke(ctx context.Context, call invoke.Call) (jsontext.Value, error) {
+	done, err := q.h.c.Invoker.Do(ctx, call)
+	if q.era == sessions && q.gone() && ctx.Err() == nil {
+		if kept := done.Keep(ctx, err); kept != nil {
+			q.h.c.Log.ErrorContext(ctx, "result not kept", slog.Any("err", kept), slog.String("request_id", q.h.c.RequestID(ctx)))
+		}
+	}
+	return done.Result, err
 }
 
 // arguments takes an absent or null value for {}: they are optional in a CallToolRequest.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/invoke"
@@ -28,6 +29,7 @@ type Config struct {
 	Bus      *bus.Bus // New listens on it
 	Catalog  *catalog.Catalog
 	Invoker  *invoke.Invoker
+	Audit    *audit.Writer
 	Sessions *vault.Box // seals session ids, request state, cursors and messages between replicas
 	Version  string     // of the gateway, told in serverInfo
 	Log      *slog.Logger
@@ -177,7 +179,7 @@ func (h *Handler) postSession(w http.ResponseWriter, r *http.Request, c store.Ca
 	defer h.waiting.call(c, s.id, m.ID, cancel)()
 	x := h.exchange(w, r.Header)
 	defer x.close()
-	q := &request{h: h, era: sessions, caller: c, session: s, can: s.can, m: m, x: x}
+	q := &request{h: h, era: sessions, caller: c, session: s, can: s.can, m: m, x: x, left: r.Context().Done()}
 	answer, status := q.answer(ctx)
 	x.finish(status, answer)
 	return nil
@@ -252,7 +254,7 @@ func (h *Handler) answerBatch(r *http.Request, c store.Caller, s session, member
 		default:
 			ctx, cancel := lives(r, sessions)
 			done := h.waiting.call(c, s.id, m.ID, cancel)
-			q := &request{h: h, era: sessions, caller: c, session: s, can: s.can, m: m, x: x}
+			q := &request{h: h, era: sessions, caller: c, session: s, can: s.can, m: m, x: x, left: r.Context().Done()}
 			answer, _ := q.answer(ctx)
 			answers = append(answers, answer)
 			done()

@@ -34,7 +34,7 @@ var topics = [][]sentence{
 	},
 	{
 		{nil, "Secrets: never ask for an API key, a password or a token in chat, whatever the vendor calls it."},
-		{[]string{featureAsks}, "A secret goes into Graft's own form; you never see one."},
+		{[]string{"request_connection"}, "A secret goes into Graft's own form; you never see one."},
 	},
 	{
 		{[]string{"run_tool", "promote"}, "If your tool list was read once and lacks a tool you just promoted, call run_tool with vendor, name and input until the list refreshes."},

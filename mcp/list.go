@@ -114,7 +114,7 @@ func annotations(t catalog.Tool) mcpgo.ToolAnnotation {
 
 // served names every tool and feature that the instructions may speak of.
 func (h *Handler) served() map[string]bool {
-	served := map[string]bool{}
+	served := map[string]bool{featureAsks: true}
 	for _, t := range h.meta {
 		served[t.Name] = true
 	}

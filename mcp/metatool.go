@@ -3,13 +3,14 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
-	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 )
@@ -21,12 +22,41 @@ type metaTool struct {
 	schema       *catalog.Schema
 }
 
-// call validates the arguments and runs the tool; what comes back is a CallToolResult.
+// call validates the arguments, runs the tool and writes down that it did; what comes back is a CallToolResult.
 func (t metaTool) call(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
 	if err := t.schema.Check(args); err != nil {
 		return nil, err
 	}
-	return t.run(ctx, q, args)
+	began := q.h.now()
+	result, err := t.run(ctx, q, args)
+	if t.Name == runToolTool.Name {
+		return result, err // the tool that it ran is written down on its own way
+	}
+	if full := q.h.c.Audit.Record(t.line(q, args, began, err)); err == nil {
+		err = full
+	}
+	return result, err
+}
+
+// line is what the audit says of a call of a meta-tool.
+func (t metaTool) line(q *request, args jsontext.Value, began time.Time, failed error) audit.Entry {
+	now := q.h.now()
+	e := audit.Entry{
+		Org: q.caller.Org, Run: store.NewID[store.RunKind](began), Kind: audit.Call, At: now, Via: q.caller.Via, Agent: q.caller.Agent, User: q.caller.User,
+		Tool: t.Name, Source: "graft", Digest: rpc.Digest(args), Outcome: audit.OK, Took: now.Sub(began),
+	}
+	if failed != nil {
+		e.Outcome = string(refusalOf(failed).Word)
+	}
+	if !t.ReadOnly {
+		var in struct {
+			Vendor string `json:"vendor"`
+			Name   string `json:"name"`
+		}
+		_ = json.Unmarshal(args, &in) // what does not name a tool changed none
+		e.Kind, e.Line = audit.Change, t.Title+": "+catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire()
+	}
+	return e
 }
 
 // metaTools returns them in the order they are listed in. Their descriptions state what a tool does, when it is called and what
@@ -43,15 +73,7 @@ func metaTools() []metaTool {
 				`"limit":{"type":"integer","minimum":1,"maximum":20,"default":5,"description":"How many matches to return."}},` +
 				`"required":["query"],"additionalProperties":false}`),
 		}},
-		{run: runTool, Tool: catalog.Tool{
-			Name: "run_tool", Title: "Run a tool", Destructive: true,
-			Description: "Runs any tool by vendor and name as find_tool gives them, whether or not it is in the list. Called for a tool that was just " +
-				"promoted and is not in the client's list yet, or that is needed only once. Answers with the tool's own result. " +
-				"A refusal carries reason: tool_not_found for an unknown name, input_invalid with problems and inputSchema when input does not fit.",
-			InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `,` +
-				`"input":{"type":"object","description":"The tool's arguments, as its inputSchema says."}},` +
-				`"required":["vendor","name"],"additionalProperties":false}`),
-		}},
+		runToolTool, runStatusTool, readResultTool,
 		{run: func(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
 			return setPromoted(ctx, q, args, true)
 		}, Tool: catalog.Tool{
@@ -145,18 +167,6 @@ func findNote(shown, more int) string {
 		return fmt.Sprintf("%d more match. A narrower query, or a higher limit, shows them.", more)
 	}
 	return "These are all the matches."
-}
-
-func runTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
-	var in struct {
-		Vendor string         `json:"vendor"`
-		Name   string         `json:"name"`
-		Input  jsontext.Value `json:"input"`
-	}
-	if err := json.Unmarshal(args, &in); err != nil {
-		return nil, badArguments(err)
-	}
-	return q.h.c.Invoker.Do(ctx, invoke.Call{Caller: q.caller, Tool: catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire(), Args: in.Input, Client: q})
 }
 
 func setPromoted(ctx context.Context, q *request, args jsontext.Value, promoted bool) (jsontext.Value, error) {

@@ -134,8 +134,8 @@ func TestLongListsArePaged(t *testing.T) {
 				t.Fatal("pages without end")
 			}
 		}
-		if len(seen) != tools+4 || pages != 3 {
-			t.Errorf("%s: %d tools on %d pages, want %d on 3", name, len(seen), pages, tools+4)
+		if len(seen) != tools+6 || pages != 3 {
+			t.Errorf("%s: %d tools on %d pages, want %d on 3", name, len(seen), pages, tools+6)
 		}
 		for tool, n := range seen {
 			if n != 1 {

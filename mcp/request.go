@@ -26,6 +26,7 @@ type request struct {
 	can     capability // what the client declared
 	m       rpc.Message
 	x       *exchange
+	left    <-chan struct{} // of the sessions era: closed when the client's connection has gone
 
 	progressToken jsontext.Value // of a call; nil: nobody wants to know
 	logLevel      string         // at 2026-07-28: the level asked for; "" is none

@@ -1,4 +1,4 @@
-// Package migrations is the database schema as numbered SQL files, and the one function that brings a database
+// Package migrations is the database schema as numbered SQL files (and river's, by its own migrator), and the one function that brings a database
 // up to it. The three roles that tenancy rests on are made here too, before the first file runs.
 //
 // What must hold:

@@ -2,6 +2,7 @@ package migrations
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -33,16 +34,9 @@ func Up(ctx context.Context, url string, log *slog.Logger) error {
 	if err := ensureRoles(ctx, cfg); err != nil {
 		return fmt.Errorf("make database roles: %w", err)
 	}
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // a look every second, for five minutes
-	if err != nil {
-		return err
-	}
-	db := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, `SET ROLE graft_owner; SET lock_timeout = '5s'`)
-		return err
-	}))
+	db := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(asOwner))
 	defer func() { _ = db.Close() }()
-	p, err := goose.NewProvider(goose.DialectPostgres, db, Files, goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	p, err := provider(cfg, db)
 	if err != nil {
 		return err
 	}
@@ -60,7 +54,23 @@ func Up(ctx context.Context, url string, log *slog.Logger) error {
 	return nil
 }
 
-// Latest is the version of the newest file: the schema this binary needs.
+// asOwner is what a connection does first.
+func asOwner(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, `SET ROLE graft_owner; SET lock_timeout = '5s'`)
+	return err
+}
+
+// provider knows every migration, in SQL and in Go.
+func provider(cfg *pgx.ConnConfig, db *sql.DB) (*goose.Provider, error) {
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // a look every second, for five minutes
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectPostgres, db, Files, goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(riverUp(cfg)))
+}
+
+// Latest is the version of the newest SQL file: the schema this binary needs. No migration in Go is the newest.
 func Latest() int64 {
 	names, err := fs.Glob(Files, "*.sql")
 	if err != nil || len(names) == 0 {

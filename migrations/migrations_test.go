@@ -21,7 +21,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 
 	"github.com/getgraft/graft/internal/embedpg"
 	"github.com/getgraft/graft/internal/store/storetest"
@@ -300,7 +299,7 @@ func older(t *testing.T) string {
 		t.Fatal(err)
 	}
 	run(t, connect(t, dsn), `GRANT USAGE, CREATE ON SCHEMA public TO graft_owner`)
-	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithDisableGlobalRegistry(true))
+	p, err := migrations.Provider(cfg, db)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,8 @@ func TestRequestsAreServedWithTheBusCut(t *testing.T) {
 	}
 }
 
-// In steady state a request is no transaction: what it needs is remembered.
+// In steady state a request is no transaction: what it needs is remembered. What is written down of calls goes together,
+// at most 40 times a second on each replica.
 func TestSteadyStateAsksTheDatabaseNothing(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{Private: true})
@@ -207,8 +208,7 @@ func TestSteadyStateAsksTheDatabaseNothing(t *testing.T) {
 	idle := transactionsPerSecond(t, k, func() {})
 	const requests = 1200
 	busy := transactionsPerSecond(t, k, func() { serve(requests) })
-	// Use is written down once a second and heartbeats go on; requests add nothing to that.
-	if busy > idle+20 {
+	if busy > idle+2*40+20 {
 		t.Errorf("%.0f transactions a second under load, %.0f idle: requests cause some", busy, idle)
 	}
 }

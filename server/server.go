@@ -16,6 +16,7 @@ import (
 
 	"github.com/getgraft/graft/console"
 	"github.com/getgraft/graft/internal/approval"
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/invoke"
@@ -58,6 +59,9 @@ type Server struct {
 	verifier *oauth.Verifier
 	bus      *bus.Bus
 	sessions *sealBox
+	audit    *audit.Writer
+	desk     *approval.Desk
+	invoker  *invoke.Invoker
 	keys     *vault.Keyring
 	mcp      *mcp.Handler
 	console  *console.Handler
@@ -112,12 +116,17 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 		return nil, err
 	}
 	s.bus.Listen(tools) // before whoever reads from it
-	invoker, err := invoke.New(tools)
+	s.audit = audit.New(audit.Config{DB: d.DB, Log: d.Log})
+	s.desk = approval.NewDesk(d.DB, s.keys, set.Origin)
+	s.invoker, err = invoke.New(invoke.Config{
+		Catalog: tools, DB: d.DB, Desk: s.desk, Keys: s.keys, Audit: s.audit, Log: d.Log, Healthy: s.bus.Healthy, Now: d.Now,
+	})
 	if err != nil {
 		return nil, err
 	}
+	s.bus.Listen(s.invoker)
 	s.mcp, err = mcp.New(mcp.Config{
-		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: invoker, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
+		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: s.invoker, Audit: s.audit, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
 		Spend: s.spend, Refused: noteReason,
 	})
@@ -125,7 +134,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 		return nil, err
 	}
 	s.console, err = console.New(console.Config{
-		DB: d.DB, Catalog: tools, Desk: approval.NewDesk(d.DB, s.keys, set.Origin), Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		DB: d.DB, Catalog: tools, Desk: s.desk, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
 		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
@@ -163,7 +172,10 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 		servers, listeners = append(servers, s.httpServer(s.metrics.handler())), append(listeners, metricsListener)
 	}
 
-	var beside, serving errgroup.Group
+	recording, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAudit()
+	var beside, serving, writing errgroup.Group
+	writing.Go(func() error { s.audit.Run(recording); return nil })
 	beside.Go(func() error { s.bus.Run(background); return nil })
 	beside.Go(func() error { s.mcp.Run(background); return nil })
 	beside.Go(func() error { s.sessions.run(background, s.log); return nil })
@@ -196,8 +208,11 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 		}
 	}
 	err = errors.Join(err, serving.Wait())
+	s.invoker.Stop(late)
 	stopBackground()
-	return errors.Join(err, beside.Wait())
+	err = errors.Join(err, beside.Wait())
+	stopAudit() // last: what ended until now is written down
+	return errors.Join(err, writing.Wait())
 }
 
 // httpServer has every limit but one on writing: a stream sets its own for each write.

@@ -11,13 +11,18 @@ import (
 // MaxResult is how many characters of JSON a result may have.
 const MaxResult = 64_000
 
-// Bound returns value, or, where it has more than MaxResult characters, a value that says so and holds its head.
-// What it returns never has more than MaxResult characters.
-func Bound(value jsontext.Value) jsontext.Value {
-	if len(value) <= MaxResult || utf8.RuneCount(value) <= MaxResult {
+// Bound returns value, or, where it has more than MaxResult characters, a value that says so, holds its head, and names
+// the reference under which the whole can be read, where there is one. What it returns never has more than MaxResult
+// characters.
+func Bound(value jsontext.Value, ref string) jsontext.Value {
+	if fits(value) {
 		return value
 	}
-	const before, after = `{"result":null,"truncated":true,"head":`, `}`
+	const before = `{"result":null,"truncated":true,"head":`
+	after := `}`
+	if ref != "" {
+		after = `,"resultRef":"` + ref + `"}`
+	}
 	room := MaxResult - len(before) - len(after) - len(`""`)
 	end, used := 0, 0
 	for end < len(value) {

@@ -2,21 +2,25 @@ package invoke
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"runtime/debug"
+	"log/slog"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/getgraft/graft/internal/approval"
+	"github.com/getgraft/graft/internal/audit"
+	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
-	"github.com/getgraft/graft/internal/reason"
-	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/vault"
 )
 
-// Timeout bounds one call.
-const Timeout = 60 * time.Second
+const (
+	// Timeout bounds a call whose tool says nothing else.
+	Timeout = 60 * time.Second
+	// MaxTimeout is the longest a caller may ask for.
+	MaxTimeout = time.Hour
+)
 
 // A Call is what is asked for.
 type Call struct {
@@ -24,68 +28,95 @@ type Call struct {
 	Tool   string         // wire name
 	Args   jsontext.Value // a JSON object; nil means {}
 	Client catalog.Client // nil means catalog.Nobody
+	// Timeout bounds the run; 0 is the tool's own, at most MaxTimeout.
+	Timeout time.Duration
 }
 
-// An Invoker runs calls.
-type Invoker struct{ catalog *catalog.Catalog }
-
-// New makes an Invoker over a catalog.
-func New(c *catalog.Catalog) (*Invoker, error) { return &Invoker{catalog: c}, nil }
-
-// Do runs one call and returns its CallToolResult as raw JSON. A refusal is a *reason.Refusal: tool_not_found,
-// input_invalid, forbidden, timeout, or the tool's own.
-func (i *Invoker) Do(ctx context.Context, call Call) (jsontext.Value, error) {
-	known, err := i.catalog.Of(ctx, call.Caller)
-	if err != nil {
-		return nil, err
-	}
-	entry, err := known.Resolve(call.Tool)
-	if err != nil {
-		return nil, err
-	}
-	if call.Args == nil {
-		call.Args = jsontext.Value("{}")
-	}
-	if call.Client == nil {
-		call.Client = catalog.Nobody{}
-	}
-	schema, err := entry.Schema()
-	if err != nil {
-		return nil, err
-	}
-	if err := schema.Check(call.Args); err != nil {
-		return nil, err
-	}
-	if !entry.ReadOnly {
-		return nil, reason.Refuse(reason.Forbidden, "%s can change things, and nobody can be asked for approval yet.", call.Tool)
-	}
-	out, err := run(ctx, entry, call)
-	if err != nil {
-		return nil, err
-	}
-	if out.Raw != nil {
-		return rpc.OneLine(out.Raw), nil
-	}
-	return rpc.ToolResult(Bound(out.Value)), nil
+// Config is what an Invoker needs. All of it is required.
+type Config struct {
+	Catalog *catalog.Catalog
+	DB      *store.DB
+	Desk    *approval.Desk
+	Keys    *vault.Keyring // what runs and results are sealed under
+	Audit   *audit.Writer
+	Log     *slog.Logger
+	// Healthy is a Bus's: while it is false standing answers are read anew for every call that can change things.
+	Healthy func() bool
+	// Now is the clock of the audit.
+	Now func() time.Time
 }
 
-// run calls the source under the deadline, and turns a panic into an error that only the log sees.
-func run(ctx context.Context, e *catalog.Entry, call Call) (out catalog.Output, err error) {
-	limited, cancel := context.WithTimeout(ctx, Timeout)
+// An Invoker runs calls. It is a bus listener.
+type Invoker struct {
+	c        Config
+	standing *bus.Cache[store.AgentID, approval.Standing]
+	runs     *runs
+}
+
+// maxStanding bounds the agents whose standing answers a replica remembers.
+const maxStanding = 20_000
+
+// New makes an Invoker.
+func New(c Config) (*Invoker, error) {
+	standing, err := bus.NewCache[store.AgentID, approval.Standing](maxStanding, c.Healthy)
+	return &Invoker{c: c, standing: standing, runs: newRuns()}, err
+}
+
+// A Done is a call that was carried out.
+type Done struct {
+	Result jsontext.Value // a CallToolResult
+	a      *attempt
+}
+
+// Do carries one call out. A refusal is a *reason.Refusal: tool_not_found, input_invalid, tool_denied,
+// awaiting_approval, approval_declined, unavailable, timeout, cancelled, or the tool's own.
+func (i *Invoker) Do(ctx context.Context, call Call) (Done, error) {
+	a := i.attempt(call)
+	var result jsontext.Value
+	err := a.admit(ctx)
+	if err == nil {
+		result, err = a.finish(ctx)
+	}
+	result, err = a.record(result, err)
+	return Done{result, a}, err
+}
+
+// Keep keeps how a call ended, for whoever asked for it and left before it did: failed is the error of Do. A call that
+// was not let through leaves nothing to come back for.
+func (d Done) Keep(ctx context.Context, failed error) error {
+	if !d.a.ran {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("run %s: panic: %v\n%s", call.Tool, p, debug.Stack())
-		}
-	}()
-	out, err = e.Source.Run(limited, catalog.Run{Caller: call.Caller, Tool: e.Tool, Args: call.Args, Client: call.Client})
-	switch {
-	case err == nil:
-		return out, nil
-	case ctx.Err() != nil:
-		return out, reason.Refuse(reason.Cancelled, "%s was cancelled.", call.Tool)
-	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
-		return out, reason.Refuse(reason.Timeout, "%s did not finish within %d seconds.", call.Tool, int(Timeout.Seconds()))
+	row, err := d.a.ended(ctx, d.Result, failed)
+	if err != nil {
+		return err
 	}
-	return out, err
+	return d.a.c.DB.As(ctx, d.a.call.Caller, func(tx *store.Tx) error { return tx.KeepRun(ctx, row) })
+}
+
+// Hear implements bus.Listener.
+func (i *Invoker) Hear(e bus.Event) {
+	switch e.Topic {
+	case bus.Agent, bus.Revoked:
+		if agent, err := store.ParseID[store.AgentKind](e.ID); err == nil {
+			i.standing.Forget(agent)
+			if e.Topic == bus.Revoked {
+				i.runs.endAgent(agent)
+			}
+		}
+	case bus.Member:
+		i.standing.Reset()
+	case bus.Run:
+		if run, err := store.ParseID[store.RunKind](e.ID); err == nil {
+			i.runs.moved(run)
+		}
+	}
+}
+
+// Reset implements bus.Listener.
+func (i *Invoker) Reset() {
+	i.standing.Reset()
+	i.runs.movedAll()
 }

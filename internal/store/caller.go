@@ -83,10 +83,13 @@ func (c Caller) MayChange(user UserID) bool {
 	return c.manages() || c.MayMakeAgents() && c.User == user
 }
 
+// seesAll reports whether c may read what every member did.
+func (c Caller) seesAll() bool { return c.manages() || c.Via == ViaSession && c.Role == RoleAuditor }
+
 // maySee reports whether c may read an agent that user made: auditors read all, members and agents those of their
 // own user.
 func (c Caller) maySee(user UserID) bool {
-	return c.manages() || c.Via == ViaSession && c.Role == RoleAuditor || c.User == user
+	return c.seesAll() || c.User == user
 }
 
 type callerKey struct{}

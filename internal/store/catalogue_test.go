@@ -25,10 +25,38 @@ var granted = []string{
 	"graft_app: SELECT (name) on user_account",
 	"graft_app: SELECT (created_at) on user_account",
 
+	// The queue: row-level security shows graft_app the jobs of its own organisation.
+	"graft_app: SELECT on river_job",
+	"graft_app: INSERT on river_job",
+	"graft_app: UPDATE on river_job",
+	"graft_app: USAGE on river_job_id_seq",
+	"graft_system: SELECT on river_job",
+	"graft_system: INSERT on river_job",
+	"graft_system: UPDATE on river_job",
+	"graft_system: DELETE on river_job",
+	"graft_system: USAGE on river_job_id_seq",
+	"graft_system: SELECT on river_leader",
+	"graft_system: INSERT on river_leader",
+	"graft_system: UPDATE on river_leader",
+	"graft_system: DELETE on river_leader",
+	"graft_system: SELECT on river_notification",
+	"graft_system: INSERT on river_notification",
+	"graft_system: UPDATE on river_notification",
+	"graft_system: DELETE on river_notification",
+	"graft_system: USAGE on river_notification_id_seq",
+	"graft_system: SELECT on river_queue",
+	"graft_system: INSERT on river_queue",
+	"graft_system: UPDATE on river_queue",
+	"graft_system: DELETE on river_queue",
+
 	"graft_system: SELECT on agent",
 	"graft_system: SELECT on agent_token",
 	"graft_system: SELECT (expires_at) on ask",
 	"graft_system: DELETE on ask",
+	"graft_system: SELECT on audit_checkpoint",
+	"graft_system: INSERT on audit_checkpoint",
+	"graft_system: SELECT on audit_entry",
+	"graft_system: INSERT on audit_entry",
 	"graft_system: SELECT on goose_db_version",
 	"graft_system: SELECT on member",
 	"graft_system: INSERT on member",
@@ -43,6 +71,8 @@ var granted = []string{
 	"graft_system: SELECT on seal_key",
 	"graft_system: INSERT on seal_key",
 	"graft_system: DELETE on seal_key",
+	"graft_system: SELECT on signing_key",
+	"graft_system: INSERT on signing_key",
 	"graft_system: SELECT on signin_link",
 	"graft_system: INSERT on signin_link",
 	"graft_system: UPDATE on signin_link",
@@ -55,6 +85,9 @@ var granted = []string{
 	"graft_system: UPDATE on web_session",
 	"graft_system: DELETE on web_session",
 }
+
+// lent are the functions that run with the rights of their owner: what no role may do but in this one way.
+var lent = []string{"audit_drop", "audit_thin"}
 
 // tenants begins a query with the tables of tenants; org is the number of their column org_id.
 const tenants = `
@@ -121,7 +154,10 @@ var rules = []string{
 	 FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('m', 'f')`,
 	`SELECT proname || ': a SECURITY DEFINER function'
 	 FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace
-	 WHERE prosecdef AND nspname !~ '^pg_' AND nspname <> 'information_schema'`,
+	 WHERE prosecdef AND nspname !~ '^pg_' AND nspname <> 'information_schema' AND proname <> ALL (@lent)`,
+	`SELECT proname || ': a SECURITY DEFINER function that anybody may call, or whose search_path its caller chooses'
+	 FROM pg_proc
+	 WHERE proname = ANY (@lent) AND (has_function_privilege('graft_app', oid, 'EXECUTE') OR NOT coalesce(proconfig @> '{"search_path=public, pg_temp"}', false))`,
 	`SELECT relname || ': belongs to ' || relowner::regrole
 	 FROM pg_class
 	 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND relowner <> 'graft_owner'::regrole`,
@@ -160,7 +196,7 @@ func faults(t *testing.T, q querier) []string {
 	t.Helper()
 	found := []string{}
 	for _, rule := range rules {
-		rows, err := q.Query(t.Context(), rule, pgx.NamedArgs{"global": global, "granted": granted})
+		rows, err := q.Query(t.Context(), rule, pgx.NamedArgs{"global": global, "granted": granted, "lent": lent})
 		if err != nil {
 			t.Fatalf("%s: %v", rule, err)
 		}
@@ -189,7 +225,9 @@ func TestEveryGrantOnTheListIsThere(t *testing.T) {
 		privilege, table, _ := strings.Cut(rest, " on ")
 		privilege, column, _ := strings.Cut(privilege, " (")
 		var has bool
-		err := conn.QueryRow(t.Context(), `SELECT CASE $4 WHEN '' THEN has_table_privilege($1, $2, $3) ELSE has_column_privilege($1, $2, $4, $3) END`,
+		err := conn.QueryRow(t.Context(), `
+			SELECT CASE WHEN $3 = 'USAGE' THEN has_sequence_privilege($1, $2, $3) WHEN $4 = '' THEN has_table_privilege($1, $2, $3)
+			            ELSE has_column_privilege($1, $2, $4, $3) END`,
 			role, table, privilege, strings.TrimSuffix(column, ")")).Scan(&has)
 		if err != nil || !has {
 			t.Errorf("%q is granted = %v, %v, want true", line, has, err)
@@ -208,7 +246,7 @@ func TestCatalogueRulesBite(t *testing.T) {
 	}{
 		{"a table made as it should be", made, nil},
 		{"no org_id", `CREATE TABLE wrong (id uuid PRIMARY KEY)`, []string{"wrong: is neither in the list of global tables nor has org_id"}},
-		{"a planned global table", `CREATE TABLE oauth_client (id uuid PRIMARY KEY); CREATE TABLE river_job (id bigint PRIMARY KEY)`, nil},
+		{"a planned global table", `CREATE TABLE oauth_client (id uuid PRIMARY KEY); CREATE TABLE river_other (id bigint PRIMARY KEY)`, nil},
 		{"a name that begins like a global one", `CREATE TABLE organisation_note (id uuid PRIMARY KEY)`, []string{"organisation_note: is neither in the list of global tables nor has org_id"}},
 		{"made by hand", `CREATE TABLE wrong (org_id uuid, id uuid PRIMARY KEY)`, []string{
 			"wrong: no policy owner that shows graft_owner every row",
@@ -267,6 +305,8 @@ func TestCatalogueRulesBite(t *testing.T) {
 		{"a view with its reader's rights", `CREATE VIEW wrong WITH (security_invoker = true) AS SELECT * FROM agent`, nil},
 		{"a materialised view", `CREATE MATERIALIZED VIEW wrong AS SELECT id FROM agent`, []string{"wrong: row-level security does not reach a materialised view or a foreign table"}},
 		{"a function with its owner's rights", `CREATE FUNCTION wrong() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM agent'`, []string{"wrong: a SECURITY DEFINER function"}},
+		{"a lent function for everybody", `GRANT EXECUTE ON FUNCTION audit_thin() TO PUBLIC`, []string{"audit_thin: a SECURITY DEFINER function that anybody may call, or whose search_path its caller chooses"}},
+		{"a lent function whose search_path is open", `ALTER FUNCTION audit_thin() RESET search_path`, []string{"audit_thin: a SECURITY DEFINER function that anybody may call, or whose search_path its caller chooses"}},
 		{"a table of the login", `RESET ROLE; ` + made + `ALTER TABLE wrong OWNER TO graft_test_login`, []string{"wrong: belongs to graft_test_login"}},
 		{"a function of the login", `RESET ROLE; CREATE FUNCTION wrong() RETURNS int LANGUAGE sql AS 'SELECT 1'; ALTER FUNCTION wrong OWNER TO graft_test_login`, []string{"wrong: belongs to graft_test_login"}},
 

@@ -12,8 +12,9 @@ import (
 
 // DB is the database. It has no method that takes SQL.
 type DB struct {
-	pool *pgxpool.Pool
-	now  func() time.Time
+	pool      *pgxpool.Pool
+	now       func() time.Time
+	insertJob JobInserter // nil until InsertJobsWith
 }
 
 // Config says how to reach the database.
@@ -64,9 +65,10 @@ func (db *DB) Ping(ctx context.Context) error { return unavailable(db.pool.Ping(
 
 // A Tx is one transaction of one Caller. Every query on tenant data is a method of it.
 type Tx struct {
-	tx     pgx.Tx
-	caller Caller
-	now    time.Time
+	tx        pgx.Tx
+	caller    Caller
+	now       time.Time
+	insertJob JobInserter
 }
 
 // Caller is who the transaction acts for.
@@ -79,7 +81,7 @@ func (db *DB) As(ctx context.Context, c Caller, fn func(*Tx) error) error {
 		return err
 	}
 	begin := "BEGIN; SET LOCAL ROLE graft_app; SET LOCAL graft.org = '" + c.Org.hex() + "'"
-	return db.run(ctx, begin, func(tx pgx.Tx) error { return fn(&Tx{tx, c, db.Now()}) })
+	return db.run(ctx, begin, func(tx pgx.Tx) error { return fn(&Tx{tx, c, db.Now(), db.insertJob}) })
 }
 
 // tries bounds how often a closure runs when transactions collide.

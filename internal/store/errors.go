@@ -72,3 +72,8 @@ func isNet(err error) bool {
 
 // IsAbsent reports whether err says that a row is missing or foreign.
 func IsAbsent(err error) bool { return errors.Is(err, reason.NotFound) }
+
+// IsUnavailable reports whether err says that the database cannot be reached.
+func IsUnavailable(err error) bool {
+	return errors.Is(err, &reason.Refusal{Word: reason.Unavailable})
+}

@@ -146,9 +146,12 @@ func (id ID[K]) hex() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
+// orNull is the id as Postgres stores it: the zero ID is NULL.
+func (id ID[K]) orNull() pgtype.UUID { return pgtype.UUID{Bytes: id.uuid, Valid: !id.IsZero()} }
+
 // UUIDValue implements pgtype.UUIDValuer. The zero ID is NULL.
 func (id ID[K]) UUIDValue() (pgtype.UUID, error) {
-	return pgtype.UUID{Bytes: id.uuid, Valid: !id.IsZero()}, nil
+	return id.orNull(), nil
 }
 
 // ScanUUID implements pgtype.UUIDScanner. NULL is the zero ID.

@@ -33,8 +33,11 @@ func plant(t *testing.T, db *store.DB, c store.Caller) store.Agent {
 		}
 		return tx.SendMessage(t.Context(), session, store.MCPMessage{Kind: store.MessageCancel, Request: "1", Body: []byte{}})
 	})
-	plantUpstream(t, db, c, a)
 	plantCall(t, db, c, a)
+	if err := db.System().AppendAudit(t.Context(), []store.AuditLink{link(db, c.Org, store.NewID[store.WriterKind](db.Now()), 1)}); err != nil {
+		t.Fatal(err)
+	}
+	plantUpstream(t, db, c, a)
 	return a
 }
 
@@ -173,11 +176,15 @@ func TestAnOrganisationWritesItsOwnRowsAlone(t *testing.T) {
 			w.want(t, "graft_app", nobody, 0, refused, insert, row, nil)
 			w.want(t, "graft_app", w.a.Org, 0, refused, insert, row, w.b.Org)
 
-			w.want(t, "graft_app", w.a.Org, 0, "", `UPDATE `+table+` SET org_id = org_id WHERE org_id = $1`, w.b.Org)
+			changed := "" // without touching a row
+			if table == "audit_entry" {
+				changed = refused // nobody changes the log
+			}
+			w.want(t, "graft_app", w.a.Org, 0, changed, `UPDATE `+table+` SET org_id = org_id WHERE org_id = $1`, w.b.Org)
 			w.want(t, "graft_app", w.a.Org, 0, refused, `UPDATE `+table+` SET org_id = $1`, w.b.Org)
-			w.want(t, "graft_app", w.a.Org, 0, "", `DELETE FROM `+table+` WHERE org_id = $1`, w.b.Org)
-			w.want(t, "graft_app", nobody, 0, "", `UPDATE `+table+` SET org_id = org_id`)
-			w.want(t, "graft_app", nobody, 0, "", `DELETE FROM `+table)
+			w.want(t, "graft_app", w.a.Org, 0, changed, `DELETE FROM `+table+` WHERE org_id = $1`, w.b.Org)
+			w.want(t, "graft_app", nobody, 0, changed, `UPDATE `+table+` SET org_id = org_id`)
+			w.want(t, "graft_app", nobody, 0, changed, `DELETE FROM `+table)
 			w.want(t, "graft_app", w.a.Org, 0, refused, `TRUNCATE `+table+` CASCADE`)
 		}
 	})
@@ -236,7 +243,7 @@ func TestTheSystemRoleReadsWhatItsQuestionsNeed(t *testing.T) {
 		for _, table := range []string{"ask", "result", "run"} {
 			w.want(t, "graft_system", nobody, 0, refused, `SELECT org_id FROM `+table)
 		}
-		if diff := cmp.Diff([]string{"agent", "agent_token", "ask", "member", "result", "run"}, read); diff != "" {
+		if diff := cmp.Diff([]string{"agent", "agent_token", "ask", "audit_entry", "member", "result", "run"}, read); diff != "" {
 			t.Errorf("tables that graft_system reads (-want +got):\n%s", diff)
 		}
 		w.want(t, "graft_system", nobody, 2, "", `SELECT FROM agent`)

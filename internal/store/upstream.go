@@ -139,14 +139,6 @@ func (tx *Tx) CreateUpstream(ctx context.Context, name, url string, in UpstreamS
 	return tx.Upstream(ctx, id)
 }
 
-// some is never NULL.
-func some(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
-}
-
 func (in UpstreamSettings) check() error {
 	switch {
 	case in.ConnectSeconds < 1 || in.ConnectSeconds > 60:

@@ -1,0 +1,104 @@
+package invoke
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/rpc"
+	"github.com/getgraft/graft/internal/store"
+)
+
+// maxRaw is how many bytes a CallToolResult may have to pass through untouched.
+const maxRaw = 4 << 20
+
+// shape makes a CallToolResult of what a tool returned. What is too long to answer with is kept whole for a day, and its
+// head is answered.
+func (a *attempt) shape(ctx context.Context, out catalog.Output) (jsontext.Value, error) {
+	if out.Raw == nil {
+		return rpc.ToolResult(a.bound(ctx, out.Value)), nil
+	}
+	a.failed = isError(out.Raw)
+	if len(out.Raw) > maxRaw {
+		return rpc.ToolResult(a.bound(ctx, out.Raw)), nil
+	}
+	if len(out.Raw) > MaxResult {
+		return a.boundTexts(ctx, out.Raw)
+	}
+	return rpc.OneLine(out.Raw), nil
+}
+
+// bound cuts a value that is too long, and keeps it.
+func (a *attempt) bound(ctx context.Context, value jsontext.Value) jsontext.Value {
+	if fits(value) {
+		return value
+	}
+	return Bound(value, a.keep(ctx, value))
+}
+
+// boundTexts cuts the text blocks of a CallToolResult that are too long; everything else passes through.
+func (a *attempt) boundTexts(ctx context.Context, raw jsontext.Value) (jsontext.Value, error) {
+	var whole struct {
+		Content []jsontext.Value `json:"content"`
+		Rest    jsontext.Value   `json:",inline"`
+	}
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return nil, reason.Refuse(reason.ToolFailed, "The tool answered with a result that is not one of MCP: it cannot be read.")
+	}
+	cut := false
+	for n, block := range whole.Content {
+		var b struct {
+			Type string         `json:"type"`
+			Text string         `json:"text"`
+			Rest jsontext.Value `json:",inline"`
+		}
+		if json.Unmarshal(block, &b) != nil || b.Type != "text" || fits([]byte(b.Text)) {
+			continue
+		}
+		quoted := rpc.AppendString(nil, b.Text)
+		b.Text = string(Bound(quoted, a.keep(ctx, quoted)))
+		short, err := json.Marshal(b)
+		if err != nil {
+			return nil, err
+		}
+		whole.Content[n], cut = short, true
+	}
+	if !cut {
+		return rpc.OneLine(raw), nil
+	}
+	return json.Marshal(whole)
+}
+
+func fits(text []byte) bool { return len(text) <= MaxResult || utf8.RuneCount(text) <= MaxResult }
+
+// keep stores a value whole and returns the reference to read it by; "" where it cannot be stored.
+func (a *attempt) keep(ctx context.Context, value jsontext.Value) (ref string) {
+	id := store.NewID[store.ResultKind](a.c.Now())
+	box, err := a.box(ctx)
+	if err == nil {
+		body := box.Seal([]byte(id.String()), value)
+		err = a.c.DB.As(ctx, a.call.Caller, func(tx *store.Tx) error { return tx.KeepResult(ctx, a.call.Caller.Agent, id, body) })
+	}
+	if err != nil {
+		a.c.Log.WarnContext(ctx, "long result not kept", slog.Any("err", err), slog.String("run", a.run.String()))
+		return ""
+	}
+	return id.String()
+}
+
+// isError reports whether a CallToolResult says of itself that the tool failed.
+func isError(result jsontext.Value) bool {
+	if !bytes.Contains(result, []byte(`"isError"`)) {
+		return false // most results, and none is read twice for it
+	}
+	var r struct {
+		IsError bool `json:"isError"`
+	}
+	return json.Unmarshal(result, &r) == nil && r.IsError
+}

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A SigningKey is a pair of keys that the gateway signs with.
+type SigningKey struct {
+	Kid        KeyID
+	Purpose    string
+	Alg        string
+	Public     []byte
+	Private    []byte // sealed; nil once it was shredded
+	State      string // next, active, retiring or retired
+	CreatedAt  time.Time
+	ActiveAt   *time.Time
+	RetiringAt *time.Time
+	RetiredAt  *time.Time
+}
+
+// The columns of a SigningKey.
+const selectSigningKeys = `
+	SELECT kid, purpose, alg, public, private, state, created_at, active_at, retiring_at, retired_at FROM signing_key `
+
+const selectActiveKey = selectSigningKeys + `WHERE purpose = @purpose AND state = 'active'`
+
+// ActiveSigningKey returns the key that signs for a purpose, after making it where there is none. make returns its
+// public key, and its private one sealed. Of many replicas one makes it.
+func (s *System) ActiveSigningKey(ctx context.Context, purpose string, make func(KeyID) (public, private []byte, err error)) (k SigningKey, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) error {
+		if k, err = one[SigningKey](ctx, tx, selectActiveKey, pgx.StrictNamedArgs{"purpose": purpose}); !IsAbsent(err) {
+			return err
+		}
+		if _, err := exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtext('graft signing_key ' || @purpose))`, pgx.StrictNamedArgs{"purpose": purpose}); err != nil {
+			return err
+		}
+		if k, err = one[SigningKey](ctx, tx, selectActiveKey, pgx.StrictNamedArgs{"purpose": purpose}); !IsAbsent(err) {
+			return err
+		}
+		now := s.db.Now()
+		kid := NewID[KeyKind](now)
+		public, private, err := make(kid)
+		if err != nil {
+			return err
+		}
+		if _, err := exec(ctx, tx, `
+			INSERT INTO signing_key (kid, purpose, alg, public, private, state, created_at, active_at)
+			VALUES (@kid, @purpose, 'EdDSA', @public, @private, 'active', @now, @now)`,
+			pgx.StrictNamedArgs{"kid": kid, "purpose": purpose, "public": public, "private": private, "now": now}); err != nil {
+			return err
+		}
+		k, err = one[SigningKey](ctx, tx, selectActiveKey, pgx.StrictNamedArgs{"purpose": purpose})
+		return err
+	})
+	return k, err
+}
+
+// SigningKeys lists the keys of a purpose, newest first, retired ones among them.
+func (s *System) SigningKeys(ctx context.Context, purpose string) (keys []SigningKey, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		keys, err = all[SigningKey](ctx, tx, selectSigningKeys+`WHERE purpose = @purpose ORDER BY created_at DESC, kid DESC`,
+			pgx.StrictNamedArgs{"purpose": purpose})
+		return err
+	})
+	return keys, err
+}

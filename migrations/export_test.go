@@ -1,0 +1,4 @@
+package migrations
+
+// Provider is what Up runs.
+var Provider = provider
