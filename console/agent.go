@@ -205,6 +205,7 @@ func (h *Handler) AgentRenew(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("renew token of agent %s: %w", id, err)
 	}
+	h.changed(ctx, "Made a new token for agent %s", a.Name)
 	return h.drawFreshToken(w, r, a, token, a.Name+" has a new token. The old one has ended.")
 }
 
@@ -223,6 +224,7 @@ func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, c := r.Context(), viewerOf(r.Context()).caller
 	var a store.Agent
+	var ended bool
 	err = h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
 		if a, err = tx.Agent(ctx, id); err != nil {
 			return err
@@ -231,12 +233,16 @@ func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
 			return readsOnly()
 		}
 		if err := tx.RevokeAgent(ctx, id); !store.IsAbsent(err) {
+			ended = err == nil
 			return err
 		}
 		return nil // seen just now, so it is not missing but revoked
 	})
 	if err != nil {
 		return fmt.Errorf("revoke agent %s: %w", id, err)
+	}
+	if ended {
+		h.changed(ctx, "Revoked agent %s", a.Name)
 	}
 	return h.done(w, r, a.Name+" is revoked.", "/agents")
 }

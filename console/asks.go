@@ -129,6 +129,7 @@ func (h *Handler) AskAnswer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("answer ask %s: %w", v.ask.ID, err)
 	}
+	h.decided(ctx, v.ask, answer == "allow", every)
 	http.Redirect(w, r, "/asks/"+v.ask.ID.String(), http.StatusSeeOther)
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/getgraft/graft/console"
 	"github.com/getgraft/graft/internal/approval"
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/reason"
@@ -44,6 +45,7 @@ type house struct {
 	handler *console.Handler
 	log     *syncBuffer
 	desk    *approval.Desk
+	audit   *audit.Writer
 	keys    *vault.Keyring
 	streams atomic.Int64 // that every agent has
 	stop    chan struct{}
@@ -86,6 +88,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	s.db = storetest.Open(t, dsn, s.clock.now)
 	s.keys = keyring(t, s.db)
 	s.desk = approval.NewDesk(s.db, s.keys, "https://graft.example.org")
+	s.audit = writer(t, s.db)
 	up := upstreams(t, s.db, s.keys)
 	s.server = httptest.NewUnstartedServer(nil)
 	scheme := "http://"
@@ -95,7 +98,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	var err error
 	s.handler, err = console.New(console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Upstreams: up, Origin: scheme + s.server.Listener.Addr().String(),
+		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Upstreams: up, Audit: s.audit, Origin: scheme + s.server.Listener.Addr().String(),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
@@ -149,6 +152,9 @@ func (s *house) routes() http.Handler {
 		"GET /asks":                     in(h.Asks),
 		"GET /asks/{id}":                in(h.Ask),
 		"POST /asks/{id}":               in(h.AskAnswer),
+		"GET /activity":                 in(h.Activity),
+		"GET /activity/verify":          in(h.ActivityVerify),
+		"GET /activity/{id}":            in(h.Run),
 		"GET /upstreams":                in(h.Upstreams),
 		"POST /upstreams":               in(h.UpstreamCreate),
 		"GET /upstreams/new":            in(h.UpstreamNew),
@@ -460,4 +466,18 @@ func upstreams(t *testing.T, db *store.DB, keys *vault.Keyring) *upstream.Source
 		t.Fatal(err)
 	}
 	return s
+}
+
+// writer is an audit log that is written until the test ends.
+func writer(t *testing.T, db *store.DB) *audit.Writer {
+	t.Helper()
+	w := audit.New(audit.Config{DB: db, Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return w
 }

@@ -51,6 +51,7 @@ func (h *Handler) SecretSet(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("set secret: %w", err)
 	}
+	h.changed(ctx, "Set secret %s", name)
 	if made {
 		return h.done(w, r, name+" is saved.", "/upstreams")
 	}
@@ -113,6 +114,7 @@ func (h *Handler) SecretRemove(w http.ResponseWriter, r *http.Request) error {
 	if err := h.c.DB.As(ctx, viewerOf(ctx).caller, func(tx *store.Tx) error { return tx.RemoveSecret(ctx, s.Name) }); err != nil {
 		return fmt.Errorf("remove secret %s: %w", s.ID, err)
 	}
+	h.changed(ctx, "Removed secret %s", s.Name)
 	return h.done(w, r, s.Name+" is removed.", "/upstreams")
 }
 

@@ -157,6 +157,7 @@ func (h *Handler) UpstreamCreate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("add upstream: %w", err)
 	}
+	h.changed(ctx, "Added upstream %s", u.Name)
 	at := "/upstreams/" + u.ID.String()
 	if u.State == store.UpstreamOK {
 		return h.done(w, r, u.Name+" is added. "+offers(u.Tools), at)
@@ -347,6 +348,7 @@ func (h *Handler) UpstreamRemove(w http.ResponseWriter, r *http.Request) error {
 	if err := h.c.DB.As(ctx, viewerOf(ctx).caller, func(tx *store.Tx) error { return tx.RevokeUpstream(ctx, u.ID) }); err != nil {
 		return fmt.Errorf("remove upstream %s: %w", u.ID, err)
 	}
+	h.changed(ctx, "Removed upstream %s", u.Name)
 	return h.done(w, r, u.Name+" is removed.", "/upstreams")
 }
 
@@ -411,6 +413,7 @@ func (h *Handler) UpstreamSettings(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return fmt.Errorf("change upstream %s: %w", u.ID, err)
 	}
+	h.changed(ctx, "Changed the settings of upstream %s", u.Name)
 	return h.done(w, r, "The settings of "+u.Name+" are saved.", "/upstreams/"+u.ID.String())
 }
 
@@ -439,6 +442,7 @@ func (h *Handler) UpstreamHeaders(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return fmt.Errorf("set headers of upstream %s: %w", u.ID, err)
 	}
+	h.changed(ctx, "Replaced the headers of upstream %s", u.Name)
 	if err := h.c.Upstreams.Refresh(ctx, c, u.ID); reason.Of(err).Word == reason.Internal && err != nil {
 		return fmt.Errorf("list upstream %s: %w", u.ID, err)
 	}

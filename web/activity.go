@@ -13,8 +13,9 @@ type Choice struct {
 
 // Filters is what of the activity is shown. A zero field filters nothing.
 type Filters struct {
+	Kind    string
 	Agent   string // its id
-	Tool    string // part of its name
+	Tool    string // its whole name
 	Outcome string
 	Since   string
 }
@@ -27,7 +28,8 @@ type Activity struct {
 	Shell    Shell
 	Now      time.Time
 	Filters  Filters
-	Agents   []Choice // to choose from
+	Kinds    []Choice // to choose from
+	Agents   []Choice
 	Outcomes []Choice
 	Sinces   []Choice
 	Rows     []Entry
@@ -37,7 +39,7 @@ type Activity struct {
 
 // Entry is one row: a call with what came of it, a decision or a change.
 type Entry struct {
-	URL     string // of its detail
+	URL     string // of its detail; "" where it has none
 	At      time.Time
 	Tool    string // the tool's name; "" where Line says what it was
 	Line    string // one sentence: "Made agent hermes-prod"
@@ -128,5 +130,5 @@ func (s Step) after() string {
 // Verify is the page that says how the log is verified and exported.
 type Verify struct {
 	Shell Shell
-	Org   string // the organisation's id, for the commands
+	Org   string // the organisation's name, for the commands
 }

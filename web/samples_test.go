@@ -106,6 +106,7 @@ func upstreamDetail() web.UpstreamDetail {
 func activity() web.Activity {
 	return web.Activity{
 		Shell: shell("activity", ""), Now: now,
+		Kinds:    []web.Choice{{"", "Everything"}, {"call", "Calls"}},
 		Agents:   []web.Choice{{"", "Any agent"}, {"agt_1", "hermes-prod"}},
 		Outcomes: []web.Choice{{"", "Any outcome"}, {"ok", "Went well"}, {"refused", "Refused"}},
 		Sinces:   []web.Choice{{"", "All time"}, {"24h", "Last 24 hours"}},
@@ -115,7 +116,7 @@ func activity() web.Activity {
 			{URL: "/activity/run_4", At: now.Add(-time.Minute), Tool: "linear__list_issues", Who: "hermes-prod", Outcome: web.Outcome{Dot: "ok", Word: "ok"}, Took: 214 * time.Millisecond},
 			{URL: "/activity/run_3", At: now.Add(-2 * time.Minute), Line: "Allowed linear__comment to hermes-prod", Who: "you", Outcome: web.Outcome{Word: "decision"}},
 			{URL: "/activity/run_2", At: now.Add(-time.Hour), Tool: "warehouse__drop_a_table_with_a_rather_long_name", Who: "codex-laptop", Outcome: web.Outcome{Dot: "bad", Word: "upstream_unauthorized"}, Took: 1400 * time.Millisecond},
-			{URL: "/activity/run_1", At: now.Add(-26 * time.Hour), Line: "Added upstream linear", Who: "Ana Ferreira", Outcome: web.Outcome{Word: "change"}},
+			{At: now.Add(-26 * time.Hour), Line: "Added upstream linear", Who: "Ana Ferreira", Outcome: web.Outcome{Word: "change"}},
 		},
 	}
 }
@@ -263,7 +264,7 @@ func pages() []sample {
 		{"activity-last", lastPage.Page()},
 		{"run", run().Page()},
 		{"run-change", change.Page()},
-		{"verify", web.Verify{Shell: shell("activity", ""), Org: "org_068p5k"}.Page()},
+		{"verify", web.Verify{Shell: shell("activity", ""), Org: "Northfield & Sons"}.Page()},
 		{"asks", web.Asks{Shell: waiting(2), List: web.AskList{Now: now, Live: "/live/asks", Rows: asks()}}.Page()},
 		{"asks-empty", web.Asks{Shell: waiting(0), List: web.AskList{Now: now, Live: "/live/asks"}}.Page()},
 		{"ask", ask().Page()},

@@ -37,8 +37,8 @@ type Upstream struct {
 	LeftOut  int       // that it lists and agents cannot use
 	ListedAt time.Time // when its tools were last listed; zero: never
 	Error    string    // what went wrong last, in plain words; "" nothing
-	Next     string // what to do about it
-	AddedBy  string // "you", or a name
+	Next     string    // what to do about it
+	AddedBy  string    // "you", or a name
 	AddedAt  time.Time
 }
 
