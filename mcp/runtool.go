@@ -28,7 +28,7 @@ var runToolTool = metaTool{run: runTool, Tool: catalog.Tool{
 
 var runStatusTool = metaTool{run: runStatus, Tool: catalog.Tool{
 	Name: "run_status", Title: "Status of a run", ReadOnly: true,
-	Description: "Called after a detached run was started, or to fetch the result of a call whose answer never arrived. Answers {runId, tool, status, " +
+	Description: "Called after a detached run was started, or to fetch the result of a call whose answer did not arrive. Answers {runId, tool, status, " +
 		"progress, result}: status is running, succeeded, failed, cancelled or lost (the gateway stopped in the middle, and whether the run took effect is " +
 		"not known). With waitSeconds it waits for the run to end. Without runId it answers {runs}, the last ten runs of this agent.",
 	InputSchema: jsontext.Value(`{"type":"object","properties":{` +
