@@ -10,6 +10,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/web"
@@ -117,14 +118,7 @@ func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.
 		if _, in := promoted[name]; !in && len(others) < othersShown {
 			others = append(others, name)
 		}
-		switch {
-		case e.ReadOnly:
-			effects[name] = web.Reads
-		case e.Destructive:
-			effects[name] = web.Destroys
-		default:
-			effects[name] = web.Writes
-		}
+		effects[name] = effectsOf(e.Tool)
 	}
 	for _, p := range set {
 		if does, ok := effects[p.Tool]; ok {
@@ -134,6 +128,17 @@ func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.
 		}
 	}
 	return tools, others, nil
+}
+
+// effectsOf is what a tool may do.
+func effectsOf(t catalog.Tool) web.Effects {
+	switch {
+	case t.ReadOnly:
+		return web.Reads
+	case t.Destructive:
+		return web.Destroys
+	}
+	return web.Writes
 }
 
 // by is whose doing a change of a working set was; name is a person's, where one is known.
@@ -314,6 +319,7 @@ func (h *Handler) AgentRenew(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("renew token of agent %s: %w", id, err)
 	}
+	h.changed(ctx, "Made a new token for agent %s", a.Name)
 	return h.drawFreshToken(w, r, a, token, a.Name+" has a new token. The old one has ended.")
 }
 
@@ -332,6 +338,7 @@ func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, c := r.Context(), viewerOf(r.Context()).caller
 	var a store.Agent
+	var ended bool
 	err = h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
 		if a, err = tx.Agent(ctx, id); err != nil {
 			return err
@@ -340,12 +347,16 @@ func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
 			return readsOnly()
 		}
 		if err := tx.RevokeAgent(ctx, id); !store.IsAbsent(err) {
+			ended = err == nil
 			return err
 		}
 		return nil // seen just now, so it is not missing but revoked
 	})
 	if err != nil {
 		return fmt.Errorf("revoke agent %s: %w", id, err)
+	}
+	if ended {
+		h.changed(ctx, "Revoked agent %s", a.Name)
 	}
 	return h.done(w, r, a.Name+" is revoked.", "/agents")
 }
