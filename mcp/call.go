@@ -78,6 +78,7 @@ func (q *request) run(ctx context.Context, name string, args jsontext.Value) (js
 // invoke carries a call out. In the sessions era a client that has left may come back for the result, which is kept for
 // it as a run.
 func (q *request) invoke(ctx context.Context, call invoke.Call) (jsontext.Value, error) {
+	defer q.use(ctx, call.Tool)()
 	done, err := q.h.c.Invoker.Do(ctx, call)
 	if q.era == sessions && q.gone() && ctx.Err() == nil {
 		if kept := done.Keep(ctx, err); kept != nil {

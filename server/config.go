@@ -6,12 +6,15 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/getgraft/graft/internal/egress"
 )
 
 // Config is every setting of `graft serve`. Its tags are the documentation: flags, environment and help.
 type Config struct {
 	Database `embed:""`
 	Address  `embed:""`
+	Egress   `embed:""`
 
 	OriginsAllow   []string `env:"GRAFT_ORIGINS_ALLOW" help:"Origins of browser clients that may call /mcp; a port may be *. With a loopback origin, http://localhost:* is allowed too."`
 	TrustedProxies []string `env:"GRAFT_TRUSTED_PROXIES" help:"Addresses or CIDRs of proxies whose X-Forwarded-For is believed."`
@@ -29,6 +32,39 @@ type Config struct {
 type Address struct {
 	Listen string `env:"GRAFT_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on. Loopback only unless you say otherwise."`
 	Origin string `env:"GRAFT_ORIGIN" help:"The deployment's own origin, as people and clients type it: scheme, host and port, no path. When absent, http://localhost on the port listened on."`
+}
+
+// Egress is what may be reached from here: the part of the settings that every command needs that speaks to others.
+type Egress struct {
+	EgressAllow []string `env:"GRAFT_EGRESS_ALLOW" help:"Networks (CIDRs or addresses) that upstreams may be in although they are not public, over http too. Their own services are then within reach of whoever may add an upstream."`
+}
+
+// Check reports everything that is wrong with e, as a Wrong.
+func (e Egress) Check() error {
+	var wrong Wrong
+	e.check(&wrong)
+	return wrong.err()
+}
+
+func (e Egress) check(wrong *Wrong) {
+	if client, err := e.Client(); err != nil {
+		wrong.Add("GRAFT_EGRESS_ALLOW", "must be private networks such as 10.1.0.0/16: %v", err)
+	} else {
+		client.Close()
+	}
+}
+
+// Client is a way out under these settings.
+func (e Egress) Client() (*egress.Client, error) {
+	c := egress.Config{}
+	for _, text := range e.EgressAllow {
+		network, err := parsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an address nor a CIDR", text)
+		}
+		c.Allow = append(c.Allow, network.Masked())
+	}
+	return egress.New(c)
 }
 
 // Public is the origin, or what it is when it was left out.
@@ -130,6 +166,7 @@ func (c Config) settle() (settings, error) {
 		}
 	}
 	c.Database.check(&wrong)
+	c.Egress.check(&wrong)
 	return s, wrong.err()
 }
 

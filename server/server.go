@@ -19,11 +19,13 @@ import (
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/job"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/upstream"
 	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/mcp"
 	"github.com/getgraft/graft/migrations"
@@ -67,6 +69,8 @@ type Server struct {
 	desk     *approval.Desk
 	invoker  *invoke.Invoker
 	keys     *vault.Keyring
+	egress   *egress.Client
+	upstream *upstream.Source
 	mcp      *mcp.Handler
 	console  *console.Handler
 	mcpLimit *httprate.RateLimiter // nil: none
@@ -120,7 +124,17 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
-	tools, err := catalog.New(s.bus.Healthy, append([]catalog.Source{catalog.Builtins{}}, d.Sources...)...)
+	if s.egress, err = set.Client(); err != nil {
+		return nil, err
+	}
+	s.upstream, err = upstream.NewSource(upstream.Config{
+		DB: d.DB, Keys: s.keys, Client: s.egress, Healthy: s.bus.Healthy, Version: d.Version, Log: d.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.bus.Listen(s.upstream)
+	tools, err := catalog.New(s.bus.Healthy, append([]catalog.Source{catalog.Builtins{}, s.upstream}, d.Sources...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +202,11 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 	beside.Go(func() error { s.bus.Run(background); return nil })
 	beside.Go(func() error { s.mcp.Run(background); return nil })
 	beside.Go(func() error { s.sessions.run(background, s.log); return nil })
+	beside.Go(func() error {
+		s.upstream.Keep(background)
+		s.egress.Close()
+		return nil
+	})
 	beside.Go(func() error { s.sweep(background); return nil })
 	beside.Go(func() error { s.jobs.Run(background); return nil })
 	defer s.jobs.Close()

@@ -32,6 +32,8 @@ func (t *tenant) as(ctx context.Context, p *program, fn func(*store.Tx) error) e
 type agentAddCmd struct {
 	Name string `required:"" help:"Name of the agent."`
 	User string `help:"Email of the member it is made for. When absent, the organisation's first owner."`
+
+	Passthrough string `placeholder:"UPSTREAM" help:"Bind it to one upstream: its list of tools is that upstream's, under its own names."`
 	tenant
 }
 
@@ -49,14 +51,20 @@ func (c *agentAddCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		agent, token, err = tx.CreateAgent(ctx, c.Name, user)
-		return err
+		if agent, token, err = tx.CreateAgent(ctx, c.Name, user); err != nil || c.Passthrough == "" {
+			return err
+		}
+		u, err := upstreamByName(ctx, tx, c.Passthrough)
+		if err != nil {
+			return err
+		}
+		return tx.SetPassthrough(ctx, agent.ID, u.ID)
 	})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return p.print(map[string]any{"id": agent.ID, "name": agent.Name, "token": token})
+		return p.print(map[string]any{"id": agent.ID, "name": agent.Name, "token": token, "passthrough": c.Passthrough})
 	}
 	p.say("%s is made. Its token is shown this once:", agent.Name)
 	_, err = fmt.Fprintln(p.stdout, token)
@@ -79,7 +87,7 @@ func (c *agentListCmd) Run(ctx context.Context, p *program) error {
 		list := make([]map[string]any, len(agents))
 		for i, a := range agents {
 			list[i] = map[string]any{
-				"id": a.ID, "name": a.Name, "user": a.UserName, "createdAt": a.CreatedAt, "lastUsedAt": a.LastUsedAt, "revokedAt": a.RevokedAt,
+				"id": a.ID, "name": a.Name, "user": a.UserName, "passthrough": a.Passthrough, "createdAt": a.CreatedAt, "lastUsedAt": a.LastUsedAt, "revokedAt": a.RevokedAt,
 			}
 		}
 		return p.print(list)

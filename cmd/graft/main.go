@@ -40,6 +40,21 @@ type cli struct {
 		List   agentListCmd   `cmd:"" help:"List agents."`
 		Revoke agentRevokeCmd `cmd:"" help:"Revoke an agent: its token stops at once."`
 	} `cmd:"" help:"Agents."`
+	Secret struct {
+		Set  secretSetCmd  `cmd:"" help:"Set a secret to what is on stdin."`
+		List secretListCmd `cmd:"" help:"List secrets, without their values."`
+		Rm   secretRmCmd   `cmd:"" help:"Destroy a secret."`
+	} `cmd:"" help:"Secrets that upstreams' headers are filled with."`
+	Upstream struct {
+		Add  upstreamAddCmd  `cmd:"" help:"Add an MCP server, and list its tools once."`
+		List upstreamListCmd `cmd:"" help:"List upstreams."`
+		Rm   upstreamRmCmd   `cmd:"" help:"Revoke an upstream: its tools go at once."`
+	} `cmd:"" help:"MCP servers behind the gateway."`
+	MCP struct {
+		List  mcpListCmd  `cmd:"" help:"List the upstreams in use."`
+		Test  mcpTestCmd  `cmd:"" help:"Connect to an upstream and list it anew."`
+		Tools mcpToolsCmd `cmd:"" help:"List the tools of upstreams."`
+	} `cmd:"" name:"mcp" help:"What is behind the gateway, as it sees it."`
 	Audit struct {
 		Verify auditVerifyCmd `cmd:"" help:"Walk the audit log and say whether it is as it was written; the place and exit code 1 where it is not."`
 		Export auditExportCmd `cmd:"" help:"Print the audit log, a line of JSON for each entry."`
@@ -52,6 +67,7 @@ type cli struct {
 
 // A program is the world a command acts in.
 type program struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	version        string
 }
@@ -59,7 +75,7 @@ type program struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(run(ctx, os.Args[1:], &program{stdout: os.Stdout, stderr: os.Stderr, version: version()}))
+	os.Exit(run(ctx, os.Args[1:], &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, version: version()}))
 }
 
 func run(ctx context.Context, args []string, p *program) int {

@@ -1,4 +1,4 @@
-// Package e2e drives Graft with the programs people use: official MCP clients from npm and a real Chromium.
+// Package e2e drives Graft with the programs people use: official MCP clients and servers from npm and a real Chromium.
 // It finds those programs where `make test` put them, and gives tests a browser page that reads like a visit.
 //
 // What must always hold:

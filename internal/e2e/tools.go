@@ -48,6 +48,12 @@ func Client(t testing.TB, name string) string {
 	return mustExist(t, filepath.Join(Root(t), "internal", "e2e", "clients", name))
 }
 
+// Server returns the path of one of our own small server programs in servers/, to be run by Node.
+func Server(t testing.TB, name string) string {
+	t.Helper()
+	return mustExist(t, filepath.Join(Root(t), "internal", "e2e", "servers", name))
+}
+
 // Chromium returns the path of a Chromium or Chrome: from PATH, else the one `make test` unpacked.
 func Chromium(t testing.TB) string {
 	t.Helper()

@@ -34,7 +34,11 @@ func forwarded(given http.Header) (http.Header, error) {
 			if !httpguts.ValidHeaderFieldValue(v) {
 				return nil, reason.Refuse(reason.InputInvalid, "The header %s has a character that no header may carry.", name).Field("headers")
 			}
-			h[name] = append(h[name], v)
+		}
+		if len(h[name]) == 0 {
+			h[name] = values[:len(values):len(values)] // read by the transport, never written
+		} else {
+			h[name] = append(h[name], values...)
 		}
 	}
 	dropHopByHop(h)

@@ -30,7 +30,7 @@ type Options struct {
 	Private bool
 	// Replicas is how many gateways run; 0 is 2.
 	Replicas int
-	// Configure changes the configuration before the replicas start.
+	// Configure changes the configuration before the replicas start. Until then upstreams may be on loopback.
 	Configure func(*server.Config)
 	// Origin is the deployment's, where it stands behind a proxy of the test's own; "" is the kit's proxy.
 	Origin string
@@ -102,7 +102,7 @@ func Start(t testing.TB, opts Options) *Kit {
 	k.URL = k.proxy.url
 	k.config = server.Config{
 		Database: server.Database{DatabaseConns: 6, MasterKey: "given", Log: "text"},
-		Address:  server.Address{Listen: "127.0.0.1:0", Origin: k.URL}, RateMCP: "off", RateSignIn: "off", RateAPI: "off",
+		Address:  server.Address{Listen: "127.0.0.1:0", Origin: k.URL}, Egress: server.Egress{EgressAllow: []string{"127.0.0.0/8"}}, RateMCP: "off", RateSignIn: "off", RateAPI: "off",
 	}
 	if opts.Origin != "" {
 		k.config.Origin = opts.Origin

@@ -6,7 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -63,6 +66,7 @@ func each(b *testing.B, f func() error) {
 	b.Helper()
 	b.Run("callers=1", func(b *testing.B) {
 		b.ReportAllocs()
+		defer reportCPU(b)()
 		for b.Loop() {
 			if err := f(); err != nil {
 				b.Fatal(err)
@@ -71,7 +75,8 @@ func each(b *testing.B, f func() error) {
 	})
 	b.Run("callers=64", func(b *testing.B) {
 		b.ReportAllocs()
-		b.SetParallelism(32) // times two cores
+		defer reportCPU(b)()
+		b.SetParallelism(max(64/runtime.GOMAXPROCS(0), 1))
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				if err := f(); err != nil {
@@ -80,6 +85,20 @@ func each(b *testing.B, f func() error) {
 			}
 		})
 	})
+}
+
+// reportCPU reports the time on the processor, which a busy machine does not make longer as it does the other.
+func reportCPU(b *testing.B) func() {
+	b.Helper()
+	used := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := used()
+	return func() { b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op") }
 }
 
 // startEcho serves one answer of about a kilobyte to every call, as cheaply as net/http can.

@@ -42,6 +42,13 @@ func (s *Session) Call(
 	}
 	result, _, err := s.request(ctx, r)
 	var remote *remoteError
+	if s.modern && errors.As(err, &remote) && remote.code == mcpgo.HEADER_MISMATCH {
+		// It was refused and not carried out: an argument belongs into a header too, which only the list says.
+		if _, listErr := s.Tools(ctx); listErr == nil {
+			remote, r.header = nil, s.callHeader(name, params)
+			result, _, err = s.request(ctx, r)
+		}
+	}
 	var status *statusError
 	switch {
 	case errors.As(err, &remote):

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"regexp"
 
-	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/reason"
 )
 
@@ -67,6 +66,3 @@ func uncertain(err error) error {
 	}
 	return fmt.Errorf("%w (%w)", r, ErrOutcomeUnknown)
 }
-
-// isSent reports whether a request that failed with err may have been carried out.
-func isSent(err error) bool { return errors.Is(err, egress.ErrSent) }

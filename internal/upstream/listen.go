@@ -18,6 +18,7 @@ import (
 const (
 	firstBackoff = time.Second
 	lastBackoff  = 5 * time.Minute
+	longEnough   = 10 * time.Second // a stream that lasted begins the waiting anew
 )
 
 // Listen keeps a stream open on which the server tells that its tools changed, until Close. It returns at once, and does
@@ -37,6 +38,7 @@ func (s *Session) listen(ctx context.Context) {
 	var opened bool
 	backoff := firstBackoff
 	for ctx.Err() == nil {
+		began := time.Now()
 		heard, retry, err := s.listenOnce(ctx, &lastID, backoff > firstBackoff)
 		if errors.Is(err, errNoStream) {
 			if opened && ctx.Err() == nil {
@@ -44,17 +46,13 @@ func (s *Session) listen(ctx context.Context) {
 			}
 			return
 		}
-		if heard {
-			opened, backoff = true, firstBackoff
+		opened = opened || heard
+		if time.Since(began) > longEnough {
+			backoff = firstBackoff
 		}
-		wait := backoff
-		if err == nil && retry > 0 {
-			wait = min(retry, maxRetryAfter)
-		}
+		wait := max(backoff, min(retry, maxRetryAfter))
 		pause(ctx, wait/2+rand.N(wait/2+1))
-		if err != nil {
-			backoff = min(2*backoff, lastBackoff)
-		}
+		backoff = min(2*backoff, lastBackoff)
 	}
 }
 

@@ -203,7 +203,7 @@ func (s *Source) listen(ctx context.Context, l *line) {
 		}
 	}
 	defer func() { end() }()
-	told := false
+	told, mute := false, false // mute: it does not tell of changes, and a session of our own is for nothing but a listing
 	for {
 		t, err := s.targetOf(ctx, l)
 		if err != nil || t == nil {
@@ -211,9 +211,9 @@ func (s *Source) listen(ctx context.Context, l *line) {
 		}
 		if revision != t.revision {
 			end()
-			revision = t.revision
+			revision, mute = t.revision, false
 		}
-		if due := told || t.State == store.UpstreamFailing || s.claim(ctx, l, t); due || session == nil {
+		if due := told || t.State == store.UpstreamFailing || s.claim(ctx, l, t); due || session == nil && !mute {
 			if session == nil {
 				session, err = s.openToList(ctx, t, l.tell)
 			}
@@ -227,6 +227,9 @@ func (s *Source) listen(ctx context.Context, l *line) {
 		}
 		if session != nil {
 			session.Listen()
+			if mute = !session.Server().ListChanged; mute {
+				end()
+			}
 		}
 		if told = l.wait(ctx, s.c.ListEvery); ctx.Err() != nil || time.Since(time.Unix(0, l.used.Load())) > s.c.IdleAfter {
 			return

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"sync"
 
@@ -125,11 +126,10 @@ func (s *Session) reply(m message) {
 	default:
 		return // it asks faster than it reads answers
 	}
+	out := s.outgoing(http.MethodPost, body, nil, s.d.ConnectTimeout)
 	begun := s.begin(func(ctx context.Context) {
 		defer func() { <-s.replies }()
-		if err := s.notify(ctx, body); err != nil {
-			s.d.Log.DebugContext(ctx, "upstream request not answered", "host", s.host(), "error", err)
-		}
+		_, _, _ = s.tell(ctx, out)
 	})
 	if !begun {
 		<-s.replies

@@ -157,10 +157,14 @@ func (s *Session) body(id int64, r request) []byte {
 
 // failed is the error of a request that got no answer. Where the server may be at work on it, it is told to stop.
 func (s *Session) failed(ctx context.Context, id int64, r request, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // our own stream only knows that it was cancelled
-		err = fmt.Errorf("%w (%w)", reason.Refuse(reason.Timeout, "%s did not answer in time.", s.host()), markSent(err))
+	sent := errors.Is(err, egress.ErrSent)
+	switch { // ctx knows why: the stream was only cancelled
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("%w (%w)", reason.Refuse(reason.Timeout, "%s did not answer in time.", s.host()).With("host", s.host()), ctx.Err())
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w (%w)", reason.Refuse(reason.Cancelled, "The call to %s was cancelled.", s.host()), ctx.Err())
 	}
-	if !isSent(err) {
+	if !sent {
 		return err
 	}
 	if word := reason.Of(err).Word; word == reason.Timeout || word == reason.Cancelled {
@@ -172,44 +176,31 @@ func (s *Session) failed(ctx context.Context, id int64, r request, err error) er
 	return uncertain(err)
 }
 
-// markSent is what of err says that the request was sent.
-func markSent(err error) error {
-	if isSent(err) {
-		return fmt.Errorf("%w (%w)", egress.ErrSent, context.DeadlineExceeded)
-	}
-	return context.DeadlineExceeded
-}
-
 // cancel tells the server that nobody waits for a request any more (2025-11-25, Cancellation). In the stateless era the
 // closed response has told it.
 func (s *Session) cancel(id int64, method string) {
 	if s.modern || method == string(mcpgo.MethodInitialize) {
 		return
 	}
-	s.begin(func(ctx context.Context) {
-		body := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"Nobody waits for it any more."}}`, id)
-		if err := s.notify(ctx, body); err != nil {
-			s.d.Log.DebugContext(ctx, "upstream call not cancelled", "host", s.host(), "error", err)
-		}
-	})
+	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"Nobody waits for it any more."}}`, id)
+	out := s.outgoing(http.MethodPost, body, nil, s.d.ConnectTimeout)
+	s.begin(func(ctx context.Context) { s.tell(ctx, out) })
 }
 
-// notify posts what wants no answer: a notification, or our own answer to a server's request.
-func (s *Session) notify(ctx context.Context, body []byte) error {
-	out := s.outgoing(http.MethodPost, body, nil, s.d.ConnectTimeout)
+// tell posts what wants no answer: a notification, or our own answer to a server's request. It returns what came back all
+// the same.
+func (s *Session) tell(ctx context.Context, out egress.Request) (status int, answer []byte, err error) {
 	st, err := s.d.Client.Stream(ctx, out)
 	if err != nil {
-		return err
+		s.d.Log.DebugContext(ctx, "upstream not told", "host", s.host(), "error", err)
+		return 0, nil, err
 	}
 	defer func() { _ = st.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(st, maxRefusal))
-	if err != nil && st.Status < 300 {
-		return nil // it was taken
+	if isEventStream(st) {
+		return st.Status, nil, nil // which may stay open for as long as the session
 	}
-	if st.Status >= 300 {
-		return s.refused(st.Status, answer, 0)
-	}
-	return nil
+	answer, _ = io.ReadAll(io.LimitReader(st, maxRefusal)) // what could be read says enough
+	return st.Status, answer, nil
 }
 
 // readAnswer reads an answer that is one JSON message.

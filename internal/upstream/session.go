@@ -159,7 +159,12 @@ func (s *Session) initialize(ctx context.Context) error {
 	if s.id != "" {
 		s.header.Set(mcpgo.HeaderSessionID, s.id)
 	}
-	return s.notify(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	ready := s.outgoing(http.MethodPost, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil, s.d.ConnectTimeout)
+	status, answer, err := s.tell(ctx, ready)
+	if err == nil && status >= http.StatusMultipleChoices {
+		return s.refused(status, answer, 0)
+	}
+	return err
 }
 
 // discover asks a server of the stateless era what it is (2026-07-28, Discovery).
@@ -228,7 +233,8 @@ func (s *Session) Ping(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// Close ends the session, tells the server, and waits for what the session began. Calls that are under way end.
+// Close ends the session, tells the server, and waits for what the session began. A call that is under way is its caller's
+// to end.
 func (s *Session) Close(ctx context.Context) {
 	s.mu.Lock()
 	over := s.over

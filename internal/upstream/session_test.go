@@ -101,6 +101,35 @@ func TestStatelessServer(t *testing.T) {
 	}
 }
 
+func TestArgumentThatBelongsIntoAHeaderIsLookedUp(t *testing.T) {
+	t.Parallel()
+	srv := upstreamtest.Start(t, upstreamtest.Options{Modern: true, Tools: []upstreamtest.Tool{{
+		Name: "at", Listed: `{"name":"at","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`,
+		Run: func(*upstreamtest.Call) string { return upstreamtest.Text("hi") },
+	}}})
+	srv.Script(func(w http.ResponseWriter, r *http.Request, m upstreamtest.Message) bool {
+		if m.Method != "tools/call" || r.Header.Get("Mcp-Param-Region") == "eu" {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32020,"message":"Mcp-Param-Region is missing"}}`, m.ID)
+		return true
+	})
+	s := open(t, srv)
+	for range 2 {
+		if got, want := mustCall(t, s, "at", `{"region":"eu"}`), upstreamtest.Text("hi"); got != want {
+			t.Errorf("call = %s, want %s", got, want)
+		}
+	}
+	if lists, calls := len(srv.Requests("tools/list")), len(srv.Requests("tools/call")); lists != 1 || calls != 3 || srv.Runs("at") != 2 {
+		t.Errorf("%d lists, %d calls and %d runs, want 1, 3 and 2", lists, calls, srv.Runs("at"))
+	}
+	if got := mustCall(t, s, "at", `{"region":"us"}`); !strings.Contains(got, `"code":-32020`) {
+		t.Errorf("a call that is refused twice = %s", got)
+	}
+}
+
 func TestStatelessCallIsCancelledByClosingItsResponse(t *testing.T) {
 	t.Parallel()
 	running, stopped := make(chan struct{}), make(chan struct{})
