@@ -164,4 +164,3 @@ func (q *request) gone() bool {
 		return false
 	}
 }
-
