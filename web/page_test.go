@@ -337,7 +337,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 		{"asks", web.Asks{Shell: s, List: web.AskList{Now: now, Rows: []web.AskSummary{question.AskSummary}}}.Page()},
 		{"ask", question.Page()},
 		{"ask, answered", answered.Page()},
-		{"home", web.Home{Shell: s, Name: bad, Gateway: gateway, Agents: l}.Page()},
+		{"home", web.Home{Shell: s, Name: bad, Gateway: gateway, Agents: l, Asks: web.AskList{Now: now, Rows: []web.AskSummary{question.AskSummary}}, Waiting: 1, Failing: []web.Upstream{up}}.Page()},
 		{"agents", web.Agents{Shell: s, List: l}.Page()},
 		{"none found", web.Agents{Shell: s, List: nothing}.Page()},
 		{"new agent", web.AgentNew{Shell: s, Name: field, Error: bad}.Page()},

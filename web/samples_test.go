@@ -180,6 +180,10 @@ func pages() []sample {
 	home := web.Home{Shell: shell("home", ""), Name: "Rowan", Gateway: gateway, Agents: list()}
 	homeEmpty := web.Home{Shell: shell("home", "You are signed in."), Gateway: gateway, Agents: web.AgentList{Now: now, Live: "/live/agents", Make: true}}
 
+	homeBusy := home
+	homeBusy.Shell.Nav = waiting(2).Nav
+	homeBusy.Asks, homeBusy.Waiting, homeBusy.Failing = web.AskList{Now: now, Rows: asks()}, 2, upstreams()[1:2]
+
 	noneFound := list()
 	noneFound.Rows, noneFound.Query = nil, "claude"
 	found := list()
@@ -279,6 +283,7 @@ func pages() []sample {
 		{"ask-link-dead", web.AskLinkDead{Focus: web.Focus{Host: "graft.northfield.example", User: "rowan@northfield.example"}}.Page()},
 		{"home", home.Page()},
 		{"home-empty", homeEmpty.Page()},
+		{"home-busy", homeBusy.Page()},
 		{"agents", web.Agents{Shell: shell("agents", "cursor-old is revoked."), List: list()}.Page()},
 		{"agents-empty", web.Agents{Shell: shell("agents", ""), List: web.AgentList{Now: now, Live: "/live/agents", Make: true}}.Page()},
 		{"agents-found", web.Agents{Shell: shell("agents", ""), List: found}.Page()},
