@@ -62,10 +62,19 @@ func detail() web.AgentDetail {
 			{Client: "Hermes 0.9", OpenedAt: now.Add(-11 * time.Minute), SeenAt: now.Add(-12 * time.Second), Streams: 1},
 			{Client: "Hermes 0.9", OpenedAt: now.Add(-3 * time.Hour), SeenAt: now.Add(-40 * time.Minute)},
 		},
+		Answers: []web.Answer{
+			{Tool: "linear__create_issue", Says: "allowed, version 2", Dot: "ok", SetBy: "you", SetAt: now.Add(-26 * time.Hour)},
+			{Tool: "github__delete_branch", Says: "denied", Dot: "bad", SetBy: "Ana Ferreira", SetAt: now.Add(-time.Hour)},
+		},
 		Tools: []web.WorkingTool{
-			{Name: "builtin__reshape", Effects: web.Reads, PromotedAt: now.Add(-7 * time.Minute), Cause: "promoted by the agent"},
+			{Name: "builtin__reshape", Effects: web.Reads, PromotedAt: now.Add(-7 * time.Minute), LastUsed: now.Add(-time.Minute), Cause: "promoted by the agent"},
 			{Name: "linear__create_issue", Effects: web.Writes, PromotedAt: now.Add(-26 * time.Hour), Cause: "promoted by the agent"},
-			{Name: "github__delete_branch", Effects: web.Destroys, PromotedAt: now.Add(-40 * 24 * time.Hour), Cause: "run 3 times"},
+			{Name: "github__delete_branch", Effects: web.Destroys, PromotedAt: now.Add(-40 * 24 * time.Hour), Cause: "promoted by Ana Ferreira"},
+		},
+		IdleDays: 21, ToolCap: 20, Others: []string{"linear__list_issues", "github__search"},
+		History: []web.ToolChange{
+			{Tool: "builtin__reshape", What: "promoted by the agent", At: now.Add(-7 * time.Minute)},
+			{Tool: "linear__list_issues", What: "left: not used for longer than 21 days", At: now.Add(-3 * 24 * time.Hour)},
 		},
 	}
 }
@@ -194,6 +203,8 @@ func pages() []sample {
 	fresh := detail()
 	fresh.Token, fresh.FirstCall = "grft_EXAMPLE-only-this-is-not-a-real-token", time.Time{}
 	fresh.Agent.LastUsed, fresh.Agent.Streams, fresh.Sessions, fresh.Tools = time.Time{}, 0, nil, nil
+	unknown := detail()
+	unknown.Promote = web.Field{Value: "linear__lost", Error: "There is no tool of this name. Choose one from the list."}
 	tokenless := detail()
 	tokenless.TokenMade, tokenless.FirstCall = time.Time{}, time.Time{}
 	readOnly := detail()
@@ -294,6 +305,7 @@ func pages() []sample {
 		{"agent-new-refused", web.AgentNew{Shell: shell("agents", ""), Error: "Your role reads only. Ask an owner for another."}.Page()},
 		{"agent", detail().Page()},
 		{"agent-fresh", fresh.Page()},
+		{"agent-promote-error", unknown.Page()},
 		{"agent-tokenless", tokenless.Page()},
 		{"agent-reading", readOnly.Page()},
 		{"agent-revoked", revoked.Page()},

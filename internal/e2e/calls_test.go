@@ -78,7 +78,7 @@ func upstreamRoad(t *testing.T, v *visitor) {
 	if status, answer := client.send("tools/call", map[string]any{"name": "promote", "arguments": map[string]any{"vendor": "echo", "name": "count"}}); status != http.StatusOK || !strings.Contains(answer, `promoted`) {
 		t.Fatalf("promote = %d, %s", status, answer)
 	}
-	link := client.waits("echo__count", `{"for":"the minutes"}`)
+	link := client.waits(`{"for":"the minutes"}`)
 	v.goTo("/", "Hello, Ana")
 	v.SeeText("main", "hermes-prod wants to use")
 	v.look("home-waiting")
@@ -96,7 +96,7 @@ func upstreamRoad(t *testing.T, v *visitor) {
 	v.SeeText("h1", "Let hermes-prod use echo__count?")
 	v.SeeText(".wire", "the minutes")
 	v.look("ask")
-	client.waits("echo__count", `{"for":"the minutes"}`) // looking decides nothing
+	client.waits(`{"for":"the minutes"}`) // looking decides nothing
 	v.arrive("[value=allow]", "hermes-prod may use echo__count")
 	v.look("ask-allowed")
 	if got := srv.Runs("count"); got != 0 {
@@ -151,10 +151,10 @@ func (v *visitor) send(selector string) {
 	v.Click(selector)
 }
 
-// waits calls a tool that a person has to allow first, and returns the link that the agent is given for them.
-func (b *bearer) waits(tool, args string) string {
+// waits calls echo__count, which a person has to allow first, and returns the link that the agent is given for them.
+func (b *bearer) waits(args string) string {
 	b.t.Helper()
-	_, answer := b.send("tools/call", map[string]any{"name": tool, "arguments": json.RawMessage(args)})
+	_, answer := b.send("tools/call", map[string]any{"name": "echo__count", "arguments": json.RawMessage(args)})
 	var got struct {
 		Result struct {
 			StructuredContent struct{ Reason, URL string }
@@ -165,7 +165,7 @@ func (b *bearer) waits(tool, args string) string {
 		data = answer
 	}
 	if err := json.Unmarshal([]byte(strings.TrimSpace(data)), &got); err != nil || got.Result.StructuredContent.Reason != "awaiting_approval" {
-		b.t.Fatalf("%s is answered %s, want it to wait for a person", tool, answer)
+		b.t.Fatalf("the call is answered %s, want it to wait for a person", answer)
 	}
 	return got.Result.StructuredContent.URL
 }
@@ -194,7 +194,7 @@ func TestAnAskByKeyboardAloneAndInTwoTabs(t *testing.T) {
 	v.Visit(v.url + "/agents/new")
 	client := connect(t, v.url, v.makeAgent("hermes-prod"))
 	client.send("tools/call", map[string]any{"name": "promote", "arguments": map[string]any{"vendor": "echo", "name": "count"}})
-	link := client.waits("echo__count", `{"n":1}`)
+	link := client.waits(`{"n":1}`)
 	v.Visit(link)
 	v.tabTo("Ask every time for this tool")
 	v.Press(" ")
@@ -208,7 +208,7 @@ func TestAnAskByKeyboardAloneAndInTwoTabs(t *testing.T) {
 		t.Errorf("the call that was allowed ran %d times, want once", got)
 	}
 
-	again := client.waits("echo__count", `{"n":1}`)
+	again := client.waits(`{"n":1}`)
 	v.Visit(again)
 	v.SeeText("#ask-decide", "for this call alone")
 	v.eval(`fetch(location.pathname, {method: "POST", body: new URLSearchParams({answer: "deny"})}), ""`) // as another tab does
