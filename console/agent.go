@@ -52,11 +52,19 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 	var sessions []store.MCPSession
 	var set []store.Promotion
 	var changes []store.ToolChange
+	var answers []store.Approval
+	var called names
 	err := h.c.DB.As(ctx, who.caller, func(tx *store.Tx) (err error) {
 		if a, err = tx.Agent(ctx, id); err != nil {
 			return err
 		}
 		if set, err = tx.WorkingSet(ctx, id); err != nil {
+			return err
+		}
+		if answers, err = tx.Approvals(ctx, id); err != nil {
+			return err
+		}
+		if called, err = readNames(ctx, tx, who); err != nil {
 			return err
 		}
 		if changes, err = tx.WorkingSetChanges(ctx, id, changesShown); err != nil || a.RevokedAt != nil {
@@ -76,7 +84,7 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 		Now: h.c.Now(), Live: liveAgent(id, time.Time{}), Agent: h.webAgent(who, a),
 		TokenMade: moment(a.TokenMadeAt), FirstCall: firstCall(a, moment(a.TokenMadeAt)),
 		Gateway: h.gateway(), Connect: web.ConnectBlocks(h.gateway(), "graft"),
-		Sessions: webSessions(sessions), Tools: tools, IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
+		Sessions: webSessions(sessions), Tools: tools, Answers: webAnswers(answers, called), IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
 		Change: who.caller.MayChange(a.UserID),
 	}, nil
 }

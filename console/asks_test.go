@@ -275,3 +275,32 @@ func TestLongAndOddArgumentsAreShownAsFarAsTheyGo(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatWasAnsweredCanBeTakenBack(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	owner := storetest.Organisation(t, s.db)
+	maker := storetest.Member(t, s.db, owner, store.RoleMember)
+	b, own := s.signedIn(t, owner), s.signedIn(t, maker)
+	q := s.asks(t, maker, "hermes")
+	c := q.call(store.ConnectionID{}, `{}`)
+	at := "/agents/" + q.a.ID.String()
+	wantNoText(t, b.get(at), ">Answers<")
+	_, bare := q.link(c)
+	wantRedirect(t, b.post(bare, "answer", "deny"), bare)
+	wantText(t, own.get(at), ">Answers<", "mail__<wbr>send", "denied, by Somebody", at+"/answers")
+	if got := q.settle(c); got == nil || got.Word != reason.ToolDenied {
+		t.Fatalf("after Deny the call is answered %v, want tool_denied", got)
+	}
+	auditor := s.signedIn(t, storetest.Member(t, s.db, owner, store.RoleAuditor))
+	wantNoText(t, auditor.get(at), at+"/answers")
+	for _, who := range []*browser{auditor, s.signedIn(t, storetest.Member(t, s.db, owner, store.RoleMember)), s.signedIn(t, storetest.Organisation(t, s.db))} {
+		if p := who.post(at+"/answers", "tool", "mail__send"); p.status != http.StatusNotFound && p.status != http.StatusForbidden {
+			t.Errorf("POST = %d, want 403 or 404", p.status)
+		}
+	}
+	wantRedirect(t, own.post(at+"/answers", "tool", "mail__send"), at)
+	wantText(t, own.get(at), "mail__send asks again.")
+	wantRedirect(t, own.post(at+"/answers", "tool", "mail__send"), at)
+	q.link(c)
+}

@@ -153,6 +153,7 @@ func (s *house) routes() http.Handler {
 		"POST /agents/{id}/demote":      in(h.AgentDemote),
 		"GET /asks":                     in(h.Asks),
 		"GET /asks/{id}":                in(h.Ask),
+		"POST /agents/{id}/answers":     in(h.AgentAskAgain),
 		"POST /asks/{id}":               in(h.AskAnswer),
 		"GET /activity":                 in(h.Activity),
 		"GET /activity/verify":          in(h.ActivityVerify),

@@ -125,7 +125,7 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request, look func(context
 
 	s := stream{w: w, out: http.NewResponseController(w)}
 	if err := s.write(nil); err != nil { // a page that has nothing to hear yet still hears that it may wait
-		return nil //nolint:nilerr // the browser left
+		return nil // the browser left
 	}
 	tick, silence := time.NewTicker(h.c.LiveEvery), time.NewTicker(h.keepAlive)
 	defer tick.Stop()

@@ -57,6 +57,7 @@ func (s *Server) routes() http.Handler {
 				r.Get("/agents/{id}", s.page(h.Agent))
 				r.Get("/agents/{id}/token", s.page(h.AgentToken))
 				acts.Post("/agents/{id}/token", s.page(h.AgentRenew))
+				acts.Post("/agents/{id}/answers", s.page(h.AgentAskAgain))
 				r.Get("/agents/{id}/revoke", s.page(h.AgentRevokePage))
 				acts.Post("/agents/{id}/revoke", s.page(h.AgentRevoke))
 				acts.Post("/agents/{id}/promote", s.page(h.AgentPromote))

@@ -121,10 +121,13 @@ func took(d time.Duration) string {
 
 // after is how long after the start a step came: "+12 ms".
 func (s Step) after() string {
-	if t := took(s.After); t != "" && !s.Todo {
-		return "+" + t
+	switch {
+	case s.Todo || s.After <= 0:
+		return ""
+	case s.After < time.Millisecond:
+		return "+0 ms"
 	}
-	return ""
+	return "+" + took(s.After)
 }
 
 // Verify is the page that says how the log is verified and exported.

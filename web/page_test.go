@@ -309,7 +309,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 	nothing.Rows = nil
 	v := web.AgentDetail{
 		Shell: s, Now: now, Agent: agent, Token: "grft_x", TokenMade: now, Gateway: gateway, Connect: web.ConnectBlocks(gateway, bad), Change: true,
-		Sessions: []web.Session{{Client: bad, OpenedAt: now, SeenAt: now}}, Tools: []web.WorkingTool{{Name: bad, Effects: web.Reads, PromotedAt: now, Cause: bad}},
+		Sessions: []web.Session{{Client: bad, OpenedAt: now, SeenAt: now}}, Tools: []web.WorkingTool{{Name: bad, Effects: web.Reads, PromotedAt: now, Cause: bad}}, Answers: []web.Answer{{Tool: bad, Says: "denied", SetBy: bad, SetAt: now}},
 	}
 	up := web.Upstream{Name: bad, URL: "/upstreams/ups_1", Address: bad, Tools: 1, Error: bad, Next: bad, AddedBy: bad, AddedAt: now}
 	secret := web.OrgSecret{Name: bad, URL: "/secrets/sec_1", UsedBy: []string{bad}, SetBy: bad, SetAt: now}
@@ -337,7 +337,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 		{"asks", web.Asks{Shell: s, List: web.AskList{Now: now, Rows: []web.AskSummary{question.AskSummary}}}.Page()},
 		{"ask", question.Page()},
 		{"ask, answered", answered.Page()},
-		{"home", web.Home{Shell: s, Name: bad, Gateway: gateway, Agents: l}.Page()},
+		{"home", web.Home{Shell: s, Name: bad, Gateway: gateway, Agents: l, Asks: web.AskList{Now: now, Rows: []web.AskSummary{question.AskSummary}}, Waiting: 1, Failing: []web.Upstream{up}}.Page()},
 		{"agents", web.Agents{Shell: s, List: l}.Page()},
 		{"none found", web.Agents{Shell: s, List: nothing}.Page()},
 		{"new agent", web.AgentNew{Shell: s, Name: field, Error: bad}.Page()},

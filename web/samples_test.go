@@ -62,6 +62,10 @@ func detail() web.AgentDetail {
 			{Client: "Hermes 0.9", OpenedAt: now.Add(-11 * time.Minute), SeenAt: now.Add(-12 * time.Second), Streams: 1},
 			{Client: "Hermes 0.9", OpenedAt: now.Add(-3 * time.Hour), SeenAt: now.Add(-40 * time.Minute)},
 		},
+		Answers: []web.Answer{
+			{Tool: "linear__create_issue", Says: "allowed, version 2", Dot: "ok", SetBy: "you", SetAt: now.Add(-26 * time.Hour)},
+			{Tool: "github__delete_branch", Says: "denied", Dot: "bad", SetBy: "Ana Ferreira", SetAt: now.Add(-time.Hour)},
+		},
 		Tools: []web.WorkingTool{
 			{Name: "builtin__reshape", Effects: web.Reads, PromotedAt: now.Add(-7 * time.Minute), LastUsed: now.Add(-time.Minute), Cause: "promoted by the agent"},
 			{Name: "linear__create_issue", Effects: web.Writes, PromotedAt: now.Add(-26 * time.Hour), Cause: "promoted by the agent"},
@@ -185,6 +189,10 @@ func pages() []sample {
 	home := web.Home{Shell: shell("home", ""), Name: "Rowan", Gateway: gateway, Agents: list()}
 	homeEmpty := web.Home{Shell: shell("home", "You are signed in."), Gateway: gateway, Agents: web.AgentList{Now: now, Live: "/live/agents", Make: true}}
 
+	homeBusy := home
+	homeBusy.Shell.Nav = waiting(2).Nav
+	homeBusy.Asks, homeBusy.Waiting, homeBusy.Failing = web.AskList{Now: now, Rows: asks()}, 2, upstreams()[1:2]
+
 	noneFound := list()
 	noneFound.Rows, noneFound.Query = nil, "claude"
 	found := list()
@@ -286,6 +294,7 @@ func pages() []sample {
 		{"ask-link-dead", web.AskLinkDead{Focus: web.Focus{Host: "graft.northfield.example", User: "rowan@northfield.example"}}.Page()},
 		{"home", home.Page()},
 		{"home-empty", homeEmpty.Page()},
+		{"home-busy", homeBusy.Page()},
 		{"agents", web.Agents{Shell: shell("agents", "cursor-old is revoked."), List: list()}.Page()},
 		{"agents-empty", web.Agents{Shell: shell("agents", ""), List: web.AgentList{Now: now, Live: "/live/agents", Make: true}}.Page()},
 		{"agents-found", web.Agents{Shell: shell("agents", ""), List: found}.Page()},
