@@ -149,5 +149,6 @@ func (h *Handler) AgentCreate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("create agent: %w", err)
 	}
+	h.changed(ctx, "Made agent %s", a.Name)
 	return h.drawFreshToken(w, r, a, token, a.Name+" is made.")
 }

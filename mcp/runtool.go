@@ -163,4 +163,3 @@ func (q *request) gone() bool {
 		return false
 	}
 }
-

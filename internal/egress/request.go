@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -75,45 +74,26 @@ func (c *Client) build(ctx context.Context, req Request, u *url.URL) (*http.Requ
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := http.NewRequestWithContext(withoutHeaderTrace{ctx}, req.Method, "", nil)
+	sent := &sent{}
+	// A plain bytes.Reader, of which net/http knows that its head and body may go out in one packet.
+	out, err := http.NewRequestWithContext(sent.watch(withoutHeaderTrace{ctx}), req.Method, "", bytes.NewReader(req.Body))
 	if err != nil {
 		return nil, nil, refusedMethod() // not err, which repeats the method
 	}
 	out.URL, out.Host, out.Header = u, u.Host, header
-	sent := &sent{}
-	if len(req.Body) > 0 {
-		out.ContentLength = int64(len(req.Body))
-		out.GetBody = func() (io.ReadCloser, error) {
-			sent.began.Store(false) // it is asked for again only where nothing of it was taken
-			return &payload{Reader: bytes.NewReader(req.Body), sent: sent}, nil
-		}
-		out.Body, _ = out.GetBody()
-	}
 	return out, sent, nil
 }
 
-// sent knows whether a request's body has begun to go out, and with it the whole request.
+// sent knows whether a request was handed to a connection. net/http takes another connection where it knows that nothing
+// went out over the first.
 type sent struct{ began atomic.Bool }
 
-// payload is the body of one request.
-type payload struct {
-	*bytes.Reader
-	sent *sent
+func (s *sent) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { s.began.Store(false) },
+		GotConn: func(httptrace.GotConnInfo) { s.began.Store(true) },
+	})
 }
-
-func (p *payload) Read(b []byte) (int, error) {
-	p.sent.began.Store(true)
-	return p.Reader.Read(b)
-}
-
-// WriteTo implements io.WriterTo.
-func (p *payload) WriteTo(w io.Writer) (int64, error) {
-	p.sent.began.Store(true)
-	return p.Reader.WriteTo(w)
-}
-
-// Close implements io.Closer.
-func (*payload) Close() error { return nil }
 
 func refusedMethod() *reason.Refusal {
 	return reason.Refuse(reason.InputInvalid, "A request is not sent with that method.").Field("method")

@@ -451,6 +451,7 @@ func (s *System) Sweep(ctx context.Context) error {
 
 // askKeep is how long an ask that is over can be looked at.
 const askKeep = 30 * 24 * time.Hour
+
 // AllOrganisations lists the ids of every organisation, for jobs that go through them one by one.
 func (s *System) AllOrganisations(ctx context.Context) (orgs []OrgID, err error) {
 	err = s.run(ctx, func(tx pgx.Tx) error {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
-	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
