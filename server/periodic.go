@@ -15,6 +15,7 @@ func (s *Server) periodic() []job.Periodic {
 		{Name: "audit-checkpoint", Every: audit.CheckpointEvery, AtOnce: true, Do: func(ctx context.Context) error {
 			return audit.Checkpoint(ctx, s.db, s.signing)
 		}},
+		{Name: "working-set-sweep", Every: 5 * time.Minute, Do: job.SweepWorkingSets(s.db)},
 		{Name: "audit-retention", Every: time.Hour, Do: s.dropAudit},
 	}
 }
