@@ -200,6 +200,7 @@ func (h *Handler) AgentPromote(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("promote for agent %s: %w", id, err)
 	}
+	h.changed(ctx, "Promoted %s for agent %s", tool, id)
 	return h.done(w, r, tool+" is in the working set.", "/agents/"+id.String())
 }
 
@@ -236,6 +237,7 @@ func (h *Handler) AgentDemote(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("demote for agent %s: %w", id, err)
 	}
+	h.changed(ctx, "Demoted %s for agent %s", tool, id)
 	return h.done(w, r, tool+" has left the working set.", "/agents/"+id.String())
 }
 
