@@ -10,6 +10,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
@@ -193,14 +194,17 @@ func (h *Handler) AgentPromote(w http.ResponseWriter, r *http.Request) error {
 	if _, err := known.Resolve(tool); err != nil {
 		return h.drawNotPromoted(w, r, id, tool, err)
 	}
-	err = h.c.DB.As(ctx, v.caller, func(tx *store.Tx) error {
-		_, err := tx.Promote(ctx, id, tool)
+	var changed bool
+	err = h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
+		changed, err = tx.Promote(ctx, id, tool)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("promote for agent %s: %w", id, err)
 	}
-	h.changed(ctx, "Promoted %s for agent %s", tool, id)
+	if changed {
+		h.record(ctx, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Promoted " + tool})
+	}
 	return h.done(w, r, tool+" is in the working set.", "/agents/"+id.String())
 }
 
@@ -218,7 +222,9 @@ func (h *Handler) drawNotPromoted(w http.ResponseWriter, r *http.Request, id sto
 		return readsOnly()
 	}
 	h.c.Refused(r.Context(), ref.Word)
-	v.Shell = viewerOf(r.Context()).frame(atAgents)
+	if v.Shell, err = h.frame(r.Context(), atAgents); err != nil {
+		return err
+	}
 	v.Promote = web.Field{Value: tool, Error: "There is no tool of this name. Choose one from the list."}
 	return h.draw(w, r, ref.Status(), v.Page())
 }
@@ -230,14 +236,17 @@ func (h *Handler) AgentDemote(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := r.Context()
-	err = h.c.DB.As(ctx, viewerOf(ctx).caller, func(tx *store.Tx) error {
-		_, err := tx.Demote(ctx, id, tool)
+	var changed bool
+	err = h.c.DB.As(ctx, viewerOf(ctx).caller, func(tx *store.Tx) (err error) {
+		changed, err = tx.Demote(ctx, id, tool)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("demote for agent %s: %w", id, err)
 	}
-	h.changed(ctx, "Demoted %s for agent %s", tool, id)
+	if changed {
+		h.record(ctx, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Demoted " + tool})
+	}
 	return h.done(w, r, tool+" has left the working set.", "/agents/"+id.String())
 }
 
@@ -264,7 +273,9 @@ func (h *Handler) drawFreshToken(w http.ResponseWriter, r *http.Request, a store
 	if err != nil {
 		return err
 	}
-	v.Shell = viewerOf(ctx).frame(atAgents)
+	if v.Shell, err = h.frame(ctx, atAgents); err != nil {
+		return err
+	}
 	v.Shell.Flash = flash
 	v.Token, v.TokenMade, v.FirstCall = token, v.Now, time.Time{}
 	v.Live = liveAgent(a.ID, v.Now)
