@@ -75,45 +75,32 @@ func (c *Client) build(ctx context.Context, req Request, u *url.URL) (*http.Requ
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := http.NewRequestWithContext(withoutHeaderTrace{ctx}, req.Method, "", nil)
+	sent := &sent{}
+	ctx = withoutHeaderTrace{ctx}
+	if len(req.Body) > 0 {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: sent.begin})
+	}
+	out, err := http.NewRequestWithContext(ctx, req.Method, "", nil)
 	if err != nil {
 		return nil, nil, refusedMethod() // not err, which repeats the method
 	}
 	out.URL, out.Host, out.Header = u, u.Host, header
-	sent := &sent{}
 	if len(req.Body) > 0 {
 		out.ContentLength = int64(len(req.Body))
 		out.GetBody = func() (io.ReadCloser, error) {
 			sent.began.Store(false) // it is asked for again only where nothing of it was taken
-			return &payload{Reader: bytes.NewReader(req.Body), sent: sent}, nil
+			// A type that net/http knows to be in memory: before any other it sends the headers on their own.
+			return io.NopCloser(bytes.NewReader(req.Body)), nil
 		}
 		out.Body, _ = out.GetBody()
 	}
 	return out, sent, nil
 }
 
-// sent knows whether a request's body has begun to go out, and with it the whole request.
+// sent knows whether a request's body is about to go out, and with it the whole request.
 type sent struct{ began atomic.Bool }
 
-// payload is the body of one request.
-type payload struct {
-	*bytes.Reader
-	sent *sent
-}
-
-func (p *payload) Read(b []byte) (int, error) {
-	p.sent.began.Store(true)
-	return p.Reader.Read(b)
-}
-
-// WriteTo implements io.WriterTo.
-func (p *payload) WriteTo(w io.Writer) (int64, error) {
-	p.sent.began.Store(true)
-	return p.Reader.WriteTo(w)
-}
-
-// Close implements io.Closer.
-func (*payload) Close() error { return nil }
+func (s *sent) begin() { s.began.Store(true) }
 
 func refusedMethod() *reason.Refusal {
 	return reason.Refuse(reason.InputInvalid, "A request is not sent with that method.").Field("method")
