@@ -56,11 +56,11 @@ func TestTheAuditLogIsVerifiedAndExportedWhileServing(t *testing.T) {
 		return o.out
 	}
 	ok("migrate")
-	for _, org := range []string{"Acme", "Bolt"} {
-		ok("user", "add", "--email", "ana@example.com", "--org", org)
-	}
 	if got := ok("audit", "verify"); got != "ok: 0 entries, 0 chains\n" {
 		t.Errorf("verify of an empty log = %q", got)
+	}
+	for _, org := range []string{"Acme", "Bolt"} { // each with an entry, in a chain of that command
+		ok("user", "add", "--email", "ana@example.com", "--org", org)
 	}
 	logged(t, dsn, "Acme", 5)
 	logged(t, dsn, "Bolt", 2)
@@ -75,16 +75,17 @@ func TestTheAuditLogIsVerifiedAndExportedWhileServing(t *testing.T) {
 			break
 		}
 	}
-	if got := ok("audit", "verify"); got != "ok: 7 entries, 2 chains\n" {
-		t.Errorf("verify = %q, want ok with 7 entries in 2 chains", got)
+	if got := ok("audit", "verify"); got != "ok: 9 entries, 4 chains\n" {
+		t.Errorf("verify = %q, want ok with 9 entries in 4 chains", got)
 	}
 	var report audit.Report
-	if err := json.Unmarshal([]byte(ok("audit", "verify", "--org", "bolt", "--json")), &report); err != nil || report.Entries != 2 || report.Chains != 1 || report.Last != 1 {
-		t.Errorf("verify --org bolt --json = %+v, %v, want 2 entries in 1 chain behind checkpoint 1", report, err)
+	if err := json.Unmarshal([]byte(ok("audit", "verify", "--org", "bolt", "--json")), &report); err != nil || report.Entries != 3 || report.Chains != 2 || report.Last != 1 {
+		t.Errorf("verify --org bolt --json = %+v, %v, want 3 entries in 2 chains behind checkpoint 1", report, err)
 	}
 	lines := strings.Split(strings.TrimSpace(ok("audit", "export", "--org", "Acme")), "\n")
-	if len(lines) != 5 || strings.Count(lines[0], `"line":"changed <something>"`) != 1 || len(strings.Split(ok("audit", "export", "--json"), "\n")) != 8 {
-		t.Errorf("export = %v, want 5 lines of Acme and 7 of both", lines)
+	if len(lines) != 6 || !strings.Contains(lines[0], `"line":"Made a sign-in link for `) || strings.Count(lines[5], `"line":"changed <something>"`) != 1 ||
+		len(strings.Split(ok("audit", "export", "--json"), "\n")) != 10 {
+		t.Errorf("export = %v, want 6 lines of Acme and 9 of both", lines)
 	}
 	if got := graft("audit", "export", "--org", "nobody"); got.code != 1 || got.out != "" {
 		t.Errorf("export of no organisation = %+v, want exit 1", got)

@@ -69,7 +69,12 @@ func (b *bench) settle(c approval.Call) *reason.Refusal {
 	return nil
 }
 
-func (b *bench) wants(c approval.Call, want reason.Word) *reason.Refusal {
+func (b *bench) wants(c approval.Call, want reason.Word) {
+	b.t.Helper()
+	_ = b.refusal(c, want)
+}
+
+func (b *bench) refusal(c approval.Call, want reason.Word) *reason.Refusal {
 	b.t.Helper()
 	r := b.settle(c)
 	if r == nil || r.Word != want {
@@ -108,8 +113,8 @@ func (b *bench) answer(id store.AskID, allow, every bool) {
 func TestAYesHoldsForTheVersion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.wants(call("mail__send", 1, `{"to":"a"}`), reason.AwaitingApproval)
-	again := b.wants(call("mail__send", 1, `{"to":"b"}`), reason.AwaitingApproval)
+	r := b.refusal(call("mail__send", 1, `{"to":"a"}`), reason.AwaitingApproval)
+	again := b.refusal(call("mail__send", 1, `{"to":"b"}`), reason.AwaitingApproval)
 	if r.Details["url"] != again.Details["url"] {
 		t.Errorf("asked again with other arguments: %v, want the same ask %v", again.Details, r.Details)
 	}
@@ -122,7 +127,7 @@ func TestAYesHoldsForTheVersion(t *testing.T) {
 func TestANoHoldsForEveryVersion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.answer(askOf(t, b.wants(call("mail__send", 1, `{}`), reason.AwaitingApproval)), false, false)
+	b.answer(askOf(t, b.refusal(call("mail__send", 1, `{}`), reason.AwaitingApproval)), false, false)
 	b.wants(call("mail__send", 1, `{}`), reason.ToolDenied)
 	b.wants(call("mail__send", 7, `{"to":"a"}`), reason.ToolDenied)
 }
@@ -131,10 +136,10 @@ func TestEveryCallAsksAndIsRunOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := call("mail__send", 1, `{"to":"a","n":1}`)
-	b.answer(askOf(t, b.wants(first, reason.AwaitingApproval)), true, true)
+	b.answer(askOf(t, b.refusal(first, reason.AwaitingApproval)), true, true)
 	b.wants(call("mail__send", 1, `{"to":"b","n":1}`), reason.AwaitingApproval)
 	b.passes(call("mail__send", 1, ` {"n":1, "to":"a"} `)) // the same call, spelled otherwise
-	r := b.wants(first, reason.AwaitingApproval)
+	r := b.refusal(first, reason.AwaitingApproval)
 	b.answer(askOf(t, r), false, false)
 	b.wants(first, reason.ApprovalDeclined)
 	b.wants(first, reason.AwaitingApproval) // that no was for one call
@@ -143,7 +148,7 @@ func TestEveryCallAsksAndIsRunOnce(t *testing.T) {
 func TestALinkShowsTheCallAndLeadsToTheAsk(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.wants(call("mail__send", 1, `{"to":"CANARY-of-an-argument"}`), reason.AwaitingApproval)
+	r := b.refusal(call("mail__send", 1, `{"to":"CANARY-of-an-argument"}`), reason.AwaitingApproval)
 	u, err := url.Parse(r.Details["url"].(string))
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +186,7 @@ func TestEachCallIsItsOwnToTheLastDigit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := call("bank__pay", 1, `{"cents":9007199254740993}`)
-	b.answer(askOf(t, b.wants(first, reason.AwaitingApproval)), true, true)
+	b.answer(askOf(t, b.refusal(first, reason.AwaitingApproval)), true, true)
 	for _, args := range []string{`{"cents":9007199254740992}`, `{"cents":9007199254740993.0000000000000001}`, `{"Cents":9007199254740993}`, `{"cents":"9007199254740993"}`, `{"cents":[9007199254740993]}`} {
 		b.wants(call("bank__pay", 1, args), reason.AwaitingApproval)
 	}
@@ -191,7 +196,7 @@ func TestEachCallIsItsOwnToTheLastDigit(t *testing.T) {
 func TestOfLongArgumentsThePersonSeesTheBeginning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.wants(call("mail__send", 1, `{"body":"`+strings.Repeat("x", 1<<20)+`"}`), reason.AwaitingApproval)
+	r := b.refusal(call("mail__send", 1, `{"body":"`+strings.Repeat("x", 1<<20)+`"}`), reason.AwaitingApproval)
 	id := askOf(t, r)
 	var ask store.Ask
 	err := b.db.As(t.Context(), b.person, func(tx *store.Tx) (err error) {

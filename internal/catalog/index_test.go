@@ -185,7 +185,7 @@ func TestFindIsTheSameEachTime(t *testing.T) {
 
 func FuzzFind(f *testing.F) {
 	x := newCorpusIndex(f)
-	for _, q := range []string{"list issues", "\xff\xfe", "天気 เชียงใหม่ 서울", strings.Repeat("unknwon wrods ", 2000), strings.Repeat("x", 1<<16), "e\u0301\u0301", "İıſK", "PRsURLs"} {
+	for _, q := range []string{"list issues", "\xff\xfe", "天気 เชียงใหม่ 서울", strings.Repeat("unknwon wrods ", 2000), strings.Repeat("x", 1<<16), "e\u0301\u0301", "İıſK", "PRsURLs"} { //nolint:misspell // meant
 		f.Add(q)
 	}
 	f.Fuzz(func(t *testing.T, question string) {
@@ -223,7 +223,7 @@ func BenchmarkFind(b *testing.B) {
 // BenchmarkFindWorst is the longest question there is, of words that are all misspelt.
 func BenchmarkFindWorst(b *testing.B) {
 	x := newCorpusIndex(b)
-	question := strings.Repeat("subscribtoin invioces repositroies shceduled transactoins permisions messgaes calandars notifcations ", 200)
+	question := strings.Repeat("subscribtoin invioces repositroies shceduled transactoins permisions messgaes calandars notifcations ", 200) //nolint:misspell // meant
 	for b.Loop() {
 		if _, err := x.Find(question, nil); err != nil {
 			b.Fatal(err)
