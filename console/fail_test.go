@@ -70,7 +70,7 @@ func TestFormsThatCannotBeRead(t *testing.T) {
 func TestConfigThatIsNotComplete(t *testing.T) {
 	t.Parallel()
 	db, _ := storetest.New(t)
-	keys := keyring(t, db)
+	keys := storetest.Keyring(t, db)
 	good := console.Config{
 		Refused: func(context.Context, reason.Word) {},
 		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keys, "https://graft.example.org"), Upstreams: upstreams(t, db, keys), Audit: writer(t, db), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,

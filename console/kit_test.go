@@ -86,7 +86,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	// Ten past, so that no test meets the full hour, when live streams say everything again.
 	s.clock.advance(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 10*time.Minute)))
 	s.db = storetest.Open(t, dsn, s.clock.now)
-	s.keys = keyring(t, s.db)
+	s.keys = storetest.Keyring(t, s.db)
 	s.desk = approval.NewDesk(s.db, s.keys, "https://graft.example.org")
 	s.audit = writer(t, s.db)
 	up := upstreams(t, s.db, s.keys)
@@ -431,29 +431,6 @@ func tools(t *testing.T, sources ...catalog.Source) *catalog.Catalog {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// masterKey is the package's: one database serves many houses, and an organisation's key is wrapped once.
-var masterKey = sync.OnceValues(func() (*vault.MasterKeys, error) { return vault.ParseMasterKeys(vault.GenerateMasterKey()) })
-
-// keyring has the keys of db's organisations.
-func keyring(t *testing.T, db *store.DB) *vault.Keyring {
-	t.Helper()
-	master, err := masterKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := vault.NewKeyring(master, func(ctx context.Context, org string, wrap func() ([]byte, error)) ([]byte, error) {
-		id, err := store.ParseID[store.OrgKind](org)
-		if err != nil {
-			return nil, err
-		}
-		return db.System().OrganisationKey(ctx, id, wrap)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
 }
 
 // upstreams is a source of upstreams, which may be on loopback.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/getgraft/graft/internal/reason"
@@ -61,9 +62,6 @@ func (h *Handler) SecretSet(w http.ResponseWriter, r *http.Request) error {
 // secretOf is the secret that the path names, for somebody who may change it.
 func (h *Handler) secretOf(r *http.Request) (store.Secret, error) {
 	ctx := r.Context()
-	if !viewerOf(ctx).caller.MayManage() {
-		return store.Secret{}, readsOnly()
-	}
 	id, err := store.ParseID[store.SecretKind](r.PathValue("id"))
 	if err != nil {
 		return store.Secret{}, err
@@ -72,12 +70,14 @@ func (h *Handler) secretOf(r *http.Request) (store.Secret, error) {
 	if err != nil {
 		return store.Secret{}, err
 	}
-	for _, s := range list {
-		if s.ID == id {
-			return s, nil
-		}
+	at := slices.IndexFunc(list, func(s store.Secret) bool { return s.ID == id })
+	switch {
+	case at < 0:
+		return store.Secret{}, reason.NotFound
+	case !viewerOf(ctx).caller.MayManage():
+		return store.Secret{}, readsOnly()
 	}
-	return store.Secret{}, reason.NotFound
+	return list[at], nil
 }
 
 func (h *Handler) secrets(ctx context.Context) (list []store.Secret, err error) {

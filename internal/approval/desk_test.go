@@ -1,7 +1,6 @@
 package approval_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
-	"github.com/getgraft/graft/internal/vault"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -33,22 +31,8 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	db, owner := storetest.New(t)
 	a, _ := storetest.Agent(t, db, owner, "Caller")
-	master, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := vault.NewKeyring(master, func(ctx context.Context, org string, wrap func() ([]byte, error)) ([]byte, error) {
-		id, err := store.ParseID[store.OrgKind](org)
-		if err != nil {
-			return nil, err
-		}
-		return db.System().OrganisationKey(ctx, id, wrap)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return &bench{
-		t: t, db: db, desk: approval.NewDesk(db, keys, "https://graft.example.org"), person: owner,
+		t: t, db: db, desk: approval.NewDesk(db, storetest.Keyring(t, db), "https://graft.example.org"), person: owner,
 		agent: store.Caller{Org: owner.Org, User: owner.User, Agent: a.ID, Role: owner.Role, Via: store.ViaBearer},
 	}
 }
