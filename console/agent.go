@@ -10,13 +10,19 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/getgraft/graft/internal/audit"
+	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/web"
 )
 
-// sessionsShown is how many sessions an agent's page shows, the last seen first.
-const sessionsShown = 20
+// What an agent's page shows at most: sessions, the last seen first, changes of its working set, and tools to choose from.
+const (
+	sessionsShown = 20
+	changesShown  = 20
+	othersShown   = 500
+)
 
 // agentID is the agent that the path names.
 func agentID(r *http.Request) (store.AgentID, error) {
@@ -46,11 +52,23 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 	var a store.Agent
 	var sessions []store.MCPSession
 	var set []store.Promotion
+	var changes []store.ToolChange
+	var answers []store.Approval
+	var called names
 	err := h.c.DB.As(ctx, who.caller, func(tx *store.Tx) (err error) {
 		if a, err = tx.Agent(ctx, id); err != nil {
 			return err
 		}
-		if set, err = tx.WorkingSet(ctx, id); err != nil || a.RevokedAt != nil {
+		if set, err = tx.WorkingSet(ctx, id); err != nil {
+			return err
+		}
+		if answers, err = tx.Approvals(ctx, id); err != nil {
+			return err
+		}
+		if called, err = readNames(ctx, tx, who); err != nil {
+			return err
+		}
+		if changes, err = tx.WorkingSetChanges(ctx, id, changesShown); err != nil || a.RevokedAt != nil {
 			return err
 		}
 		sessions, err = tx.Sessions(ctx, id, sessionsShown)
@@ -59,7 +77,7 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 	if err != nil {
 		return web.AgentDetail{}, fmt.Errorf("load agent %s: %w", id, err)
 	}
-	tools, err := h.workingTools(ctx, who.caller, set)
+	tools, others, err := h.workingTools(ctx, who.caller, set)
 	if err != nil {
 		return web.AgentDetail{}, err
 	}
@@ -67,7 +85,8 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 		Now: h.c.Now(), Live: liveAgent(id, time.Time{}), Agent: h.webAgent(who, a),
 		TokenMade: moment(a.TokenMadeAt), FirstCall: firstCall(a, moment(a.TokenMadeAt)),
 		Gateway: h.gateway(), Connect: web.ConnectBlocks(h.gateway(), "graft"),
-		Sessions: webSessions(sessions), Tools: tools, Change: who.caller.MayChange(a.UserID),
+		Sessions: webSessions(sessions), Tools: tools, Answers: webAnswers(answers, called), IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
+		Change: who.caller.MayChange(a.UserID),
 	}, nil
 }
 
@@ -91,41 +110,160 @@ func webSessions(list []store.MCPSession) []web.Session {
 	return out
 }
 
-// workingTools is the working set as pages show it. A promoted tool that is gone is left out, as the agent's own list
-// leaves it out.
-func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.Promotion) ([]web.WorkingTool, error) {
-	if len(set) == 0 {
-		return nil, nil
-	}
+// workingTools is the working set as pages show it, and the names of other tools there are. A promoted tool that is gone
+// is left out, as the agent's own list leaves it out.
+func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.Promotion) (tools []web.WorkingTool, others []string, err error) {
 	known, err := h.c.Catalog.Of(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("load working set: %w", err)
+		return nil, nil, fmt.Errorf("load working set: %w", err)
+	}
+	promoted := map[string]store.Promotion{}
+	for _, p := range set {
+		promoted[p.Tool] = p
 	}
 	effects := map[string]web.Effects{}
 	for _, e := range known.All() {
-		switch {
-		case e.ReadOnly:
-			effects[e.Wire()] = web.Reads
-		case e.Destructive:
-			effects[e.Wire()] = web.Destroys
-		default:
-			effects[e.Wire()] = web.Writes
+		name := e.Wire()
+		if _, in := promoted[name]; !in && len(others) < othersShown {
+			others = append(others, name)
 		}
+		effects[name] = effectsOf(e.Tool)
 	}
-	var out []web.WorkingTool
 	for _, p := range set {
 		if does, ok := effects[p.Tool]; ok {
-			out = append(out, web.WorkingTool{Name: p.Tool, Effects: does, PromotedAt: p.PromotedAt, Cause: "promoted by " + cause(p)})
+			tools = append(tools, web.WorkingTool{
+				Name: p.Tool, Effects: does, PromotedAt: p.PromotedAt, LastUsed: moment(p.LastUsedAt), Cause: "promoted " + by(p.Cause, ""),
+			})
 		}
 	}
-	return out, nil
+	return tools, others, nil
 }
 
-func cause(p store.Promotion) string {
-	if p.Cause == "agent" {
-		return "the agent"
+// effectsOf is what a tool may do.
+func effectsOf(t catalog.Tool) web.Effects {
+	switch {
+	case t.ReadOnly:
+		return web.Reads
+	case t.Destructive:
+		return web.Destroys
 	}
-	return "a person"
+	return web.Writes
+}
+
+// by is whose doing a change of a working set was; name is a person's, where one is known.
+func by(c store.Cause, name string) string {
+	switch {
+	case c == store.CauseAgent:
+		return "by the agent"
+	case c == store.CauseUpstream:
+		return "with all tools of its upstream"
+	case name != "":
+		return "by " + name
+	}
+	return "by a person"
+}
+
+func webChanges(list []store.ToolChange) []web.ToolChange {
+	out := make([]web.ToolChange, len(list))
+	for i, c := range list {
+		what := "demoted " + by(c.Cause, c.By)
+		switch {
+		case c.Promoted:
+			what = "promoted " + by(c.Cause, c.By)
+		case c.Cause == store.CauseIdle:
+			what = "left: not used for too long"
+		case c.Cause == store.CauseCap:
+			what = "left: never used, and above the cap"
+		}
+		out[i] = web.ToolChange{Tool: c.Tool, What: what, At: c.At}
+	}
+	return out
+}
+
+// AgentPromote is POST /agents/{id}/promote. Sent twice, the second finds the tool there, and says the same.
+func (h *Handler) AgentPromote(w http.ResponseWriter, r *http.Request) error {
+	id, tool, err := agentTool(r)
+	if err != nil {
+		return err
+	}
+	ctx, v := r.Context(), viewerOf(r.Context())
+	known, err := h.c.Catalog.Of(ctx, v.caller)
+	if err != nil {
+		return fmt.Errorf("promote for agent %s: %w", id, err)
+	}
+	if _, err := known.Resolve(tool); err != nil {
+		return h.drawNotPromoted(w, r, id, tool, err)
+	}
+	var changed bool
+	err = h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
+		changed, err = tx.Promote(ctx, id, tool)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("promote for agent %s: %w", id, err)
+	}
+	if changed {
+		h.record(ctx, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Promoted " + tool})
+	}
+	return h.done(w, r, tool+" is in the working set.", "/agents/"+id.String())
+}
+
+// drawNotPromoted draws an agent's page again with what was wrong about the name of a tool.
+func (h *Handler) drawNotPromoted(w http.ResponseWriter, r *http.Request, id store.AgentID, tool string, failed error) error {
+	ref := reason.Of(failed)
+	if ref.Word != reason.ToolNotFound {
+		return failed
+	}
+	v, err := h.agentDetail(r.Context(), id)
+	switch {
+	case err != nil:
+		return err
+	case !v.Change:
+		return readsOnly()
+	}
+	h.c.Refused(r.Context(), ref.Word)
+	if v.Shell, err = h.frame(r.Context(), atAgents); err != nil {
+		return err
+	}
+	v.Promote = web.Field{Value: tool, Error: "There is no tool of this name. Choose one from the list."}
+	return h.draw(w, r, ref.Status(), v.Page())
+}
+
+// AgentDemote is POST /agents/{id}/demote. Sent twice, the second says the same.
+func (h *Handler) AgentDemote(w http.ResponseWriter, r *http.Request) error {
+	id, tool, err := agentTool(r)
+	if err != nil {
+		return err
+	}
+	ctx := r.Context()
+	var changed bool
+	err = h.c.DB.As(ctx, viewerOf(ctx).caller, func(tx *store.Tx) (err error) {
+		changed, err = tx.Demote(ctx, id, tool)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("demote for agent %s: %w", id, err)
+	}
+	if changed {
+		h.record(ctx, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Demoted " + tool})
+	}
+	return h.done(w, r, tool+" has left the working set.", "/agents/"+id.String())
+}
+
+// agentTool is the agent that the path names, and the tool that the form does.
+func agentTool(r *http.Request) (store.AgentID, string, error) {
+	id, err := agentID(r)
+	if err != nil {
+		return id, "", err
+	}
+	if err := readForm(r); err != nil {
+		return id, "", err
+	}
+	tool := r.PostForm.Get("tool")
+	if tool == "" {
+		tool = r.PostForm.Get("promote")
+	}
+	return id, strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(tool, ""), "\x00", "")), nil
 }
 
 // drawFreshToken draws an agent's page as the answer to the POST that made its token: the one page the token is on.
@@ -135,7 +273,9 @@ func (h *Handler) drawFreshToken(w http.ResponseWriter, r *http.Request, a store
 	if err != nil {
 		return err
 	}
-	v.Shell = viewerOf(ctx).frame(atAgents)
+	if v.Shell, err = h.frame(ctx, atAgents); err != nil {
+		return err
+	}
 	v.Shell.Flash = flash
 	v.Token, v.TokenMade, v.FirstCall = token, v.Now, time.Time{}
 	v.Live = liveAgent(a.ID, v.Now)
@@ -200,6 +340,7 @@ func (h *Handler) AgentRenew(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("renew token of agent %s: %w", id, err)
 	}
+	h.changed(ctx, "Made a new token for agent %s", a.Name)
 	return h.drawFreshToken(w, r, a, token, a.Name+" has a new token. The old one has ended.")
 }
 
@@ -218,6 +359,7 @@ func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, c := r.Context(), viewerOf(r.Context()).caller
 	var a store.Agent
+	var ended bool
 	err = h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
 		if a, err = tx.Agent(ctx, id); err != nil {
 			return err
@@ -226,12 +368,16 @@ func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
 			return readsOnly()
 		}
 		if err := tx.RevokeAgent(ctx, id); !store.IsAbsent(err) {
+			ended = err == nil
 			return err
 		}
 		return nil // seen just now, so it is not missing but revoked
 	})
 	if err != nil {
 		return fmt.Errorf("revoke agent %s: %w", id, err)
+	}
+	if ended {
+		h.changed(ctx, "Revoked agent %s", a.Name)
 	}
 	return h.done(w, r, a.Name+" is revoked.", "/agents")
 }

@@ -51,6 +51,8 @@ func TestWhoMayWhat(t *testing.T) {
 				{"GET the agent", b.get(at), want.page},
 				{"GET its token", b.get(at + "/token"), want.ask},
 				{"GET its end", b.get(at + "/revoke"), want.ask},
+				{"POST a tool in", b.post(at+"/promote", "promote", "builtin__reshape"), want.revoke},
+				{"POST a tool out", b.post(at+"/demote", "tool", "builtin__reshape"), want.revoke},
 				{"POST its token", b.post(at + "/token"), want.change},
 				{"POST its end", b.post(at + "/revoke"), want.revoke},
 			} {
@@ -66,7 +68,7 @@ func TestWhoMayWhat(t *testing.T) {
 			}
 			if want.role == store.RoleAuditor {
 				for _, p := range []page{b.get("/"), list, b.get(at)} {
-					wantNoText(t, p, "/agents/new", at+"/revoke", at+"/token", "Make a")
+					wantNoText(t, p, "/agents/new", at+"/revoke", at+"/token", at+"/promote", at+"/demote", "Make a")
 				}
 			}
 		})
@@ -125,7 +127,7 @@ func TestAgentPageShowsSessionsAndWorkingSet(t *testing.T) {
 	b := s.signedIn(t, owner)
 	p := b.get("/agents/" + a.ID.String())
 	wantText(t, p, "builtin__<wbr>reshape", "reads", "promoted by a person", "Hermes 0.9", "A client that gave no name", "3 streams")
-	wantNoText(t, p, "gone") // a tool that is no longer there
+	wantNoText(t, p, `value="github__gone"`) // a tool that is no longer there
 	wantText(t, b.get("/agents/"+a.ID.String()+"/revoke"), "2 sessions", "3 open streams", "1 static token")
 }
 
@@ -171,4 +173,52 @@ func TestWhatPeopleAndClientsWriteStaysText(t *testing.T) {
 	if _, html := b.mustLive("/live/agents?q=%22%3E%3Cscript%3E").next(); strings.Contains(html, "<script>") {
 		t.Errorf("the live list has a script: %s", html)
 	}
+}
+
+func TestAPersonPromotesAndDemotes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	owner := storetest.Organisation(t, s.db)
+	a, _ := storetest.Agent(t, s.db, owner, "hermes")
+	at := "/agents/" + a.ID.String()
+	b := s.signedIn(t, owner)
+	empty := b.get(at)
+	wantText(t, empty, `<option value="builtin__reshape">`, "Nothing yet.", "not used for 21 days", "Above 20 tools")
+
+	lost := b.post(at+"/promote", "promote", " github__<lost> ")
+	wantStatus(t, lost, http.StatusNotFound)
+	wantText(t, lost, "There is no tool of this name.", `value="github__&lt;lost&gt;"`)
+	for range 2 { // sent twice, it says the same
+		wantRedirect(t, b.post(at+"/promote", "promote", "builtin__reshape"), at)
+		wantText(t, b.get(at), "builtin__reshape is in the working set.", "promoted by a person", `aria-label="Demote builtin__reshape"`, "promoted by Somebody")
+	}
+	wantNoText(t, b.get(at), `<option value="builtin__reshape">`)
+	s.as(t, owner, func(tx *store.Tx) error {
+		return tx.UseTools(t.Context(), []store.ToolUse{{Agent: a.ID, Tool: "builtin__reshape", At: s.db.Now().Add(-3 * time.Hour)}})
+	})
+	wantText(t, b.get(at), "3 h ago")
+	for range 2 {
+		wantRedirect(t, b.post(at+"/demote", "tool", "builtin__reshape"), at)
+	}
+	wantText(t, b.get(at), "builtin__reshape has left the working set.", "demoted by Somebody")
+
+	s.as(t, owner, func(tx *store.Tx) error {
+		_, err := tx.PromoteAll(t.Context(), a.ID, []string{"builtin__reshape"})
+		return err
+	})
+	wantText(t, b.get(at), "promoted with all tools of its upstream")
+	s.clock.advance(22 * 24 * time.Hour)
+	s.as(t, store.Caller{Org: owner.Org, Role: store.RoleOwner, Via: store.ViaJob}, func(tx *store.Tx) error {
+		_, err := tx.SweepWorkingSets(t.Context())
+		return err
+	})
+	b = s.signedIn(t, owner)
+	wantText(t, b.get(at), "left: not used for too long", "Empty. The agent finds tools")
+
+	gone, _ := storetest.Agent(t, s.db, owner, "gone")
+	s.as(t, owner, func(tx *store.Tx) error { return tx.RevokeAgent(t.Context(), gone.ID) })
+	for _, act := range []string{"/promote", "/demote"} {
+		wantStatus(t, b.post("/agents/"+gone.ID.String()+act, "promote", "builtin__reshape", "tool", "builtin__reshape"), http.StatusNotFound)
+	}
+	wantNoText(t, b.get("/agents/"+gone.ID.String()), "/promote", "Demote")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/rpc"
+	"github.com/getgraft/graft/internal/store"
 )
 
 // callParams are the params of tools/call, in both eras.
@@ -46,7 +47,11 @@ func (q *request) call(ctx context.Context) (jsontext.Value, *rpc.Error) {
 			return nil, failed
 		}
 	}
-	result, err := q.run(ctx, p.Name, args)
+	meta, wire, err := q.h.named(ctx, q.caller, p.Name)
+	if err != nil {
+		return nil, q.h.failed(ctx, "read view", err)
+	}
+	result, err := q.run(ctx, meta, wire, args)
 	if err == nil {
 		return result, nil
 	}
@@ -58,7 +63,7 @@ func (q *request) call(ctx context.Context) (jsontext.Value, *rpc.Error) {
 		return nil, failed
 	}
 	r := refusalOf(err)
-	if _, meta := q.h.metaTool(p.Name); r.Word == reason.ToolNotFound && !meta {
+	if r.Word == reason.ToolNotFound && meta == nil {
 		return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "Unknown tool: " + clip(p.Name) + ".", Reason: reason.ToolNotFound}
 	}
 	if isOurs(r) {
@@ -68,16 +73,29 @@ func (q *request) call(ctx context.Context) (jsontext.Value, *rpc.Error) {
 	return rpc.ToolRefusal(r, q.h.c.RequestID(ctx)), nil
 }
 
-func (q *request) run(ctx context.Context, name string, args jsontext.Value) (jsontext.Value, error) {
-	if t, ok := q.h.metaTool(name); ok {
-		return t.call(ctx, q, args)
+func (q *request) run(ctx context.Context, meta *metaTool, wire string, args jsontext.Value) (jsontext.Value, error) {
+	if meta != nil {
+		return meta.call(ctx, q, args)
 	}
-	return q.invoke(ctx, invoke.Call{Caller: q.caller, Tool: name, Args: args, Client: q})
+	return q.invoke(ctx, invoke.Call{Caller: q.caller, Tool: wire, Args: args, Client: q})
+}
+
+// named is what a name means to an agent: a meta-tool, or the wire name of a tool. "" is nothing.
+func (h *Handler) named(ctx context.Context, c store.Caller, name string) (meta *metaTool, wire string, err error) {
+	v, err := h.view(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	if v.bound != nil {
+		return nil, v.bound[name], nil
+	}
+	return h.metaTool(name), name, nil
 }
 
 // invoke carries a call out. In the sessions era a client that has left may come back for the result, which is kept for
 // it as a run.
 func (q *request) invoke(ctx context.Context, call invoke.Call) (jsontext.Value, error) {
+	defer q.use(ctx, call.Tool)()
 	done, err := q.h.c.Invoker.Do(ctx, call)
 	if q.era == sessions && q.gone() && ctx.Err() == nil {
 		if kept := done.Keep(ctx, err); kept != nil {

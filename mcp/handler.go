@@ -88,14 +88,14 @@ func (h *Handler) Run(ctx context.Context) {
 	beside.Wait()
 }
 
-// metaTool is the meta-tool of that name.
-func (h *Handler) metaTool(name string) (metaTool, bool) {
-	for _, t := range h.meta {
-		if t.Name == name {
-			return t, true
+// metaTool is the meta-tool of that name, or nil.
+func (h *Handler) metaTool(name string) *metaTool {
+	for i := range h.meta {
+		if h.meta[i].Name == name {
+			return &h.meta[i]
 		}
 	}
-	return metaTool{}, false
+	return nil
 }
 
 func (h *Handler) now() time.Time { return h.c.Now() }

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
@@ -55,28 +57,50 @@ func pageAfter(pages []page, after string) jsontext.Value {
 
 func cursorPlace(c store.Caller) []byte { return []byte("tools/list " + c.Agent.String()) }
 
-// render draws every page of an agent's list for both eras: the meta-tools in their fixed order, then its working set
-// by name. A promoted tool that is gone is left out. The digest tells one list from another.
-func (h *Handler) render(ctx context.Context, c store.Caller, promoted []string) (pages map[era][]page, digest []byte, err error) {
-	var tools []mcpgo.Tool
+// workingTools are what an agent is shown: the meta-tools in their fixed order, then its working set and all tools of the
+// upstreams it is shown whole, by name. A promoted tool that is gone is left out.
+func (h *Handler) workingTools(known *catalog.Snapshot, promoted, whole []string) []mcpgo.Tool {
+	names := slices.Clone(promoted)
+	for _, e := range known.All() {
+		if e.Kind == catalog.KindUpstream && slices.Contains(whole, e.Vendor) {
+			names = append(names, e.Wire())
+		}
+	}
+	slices.Sort(names)
+	tools := make([]mcpgo.Tool, 0, len(h.meta)+len(names))
 	for _, t := range h.meta {
 		tools = append(tools, wireTool(t.Name, t.Tool))
 	}
-	known, err := h.c.Catalog.Of(ctx, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range promoted {
+	for _, name := range slices.Compact(names) {
 		if e, err := known.Resolve(name); err == nil {
 			tools = append(tools, wireTool(name, e.Tool))
 		}
 	}
+	return tools
+}
+
+// boundTools are what an agent that is bound to one upstream is shown: that upstream's tools under their own names. It
+// has no meta-tools, and no name but those.
+func boundTools(known *catalog.Snapshot, upstream string) (tools []mcpgo.Tool, names map[string]string) {
+	names = map[string]string{}
+	for _, e := range known.All() {
+		if e.Kind == catalog.KindUpstream && e.Vendor == upstream {
+			names[e.Known()] = e.Wire()
+			tools = append(tools, wireTool(e.Known(), e.Tool))
+		}
+	}
+	slices.SortFunc(tools, func(a, b mcpgo.Tool) int { return strings.Compare(a.Name, b.Name) })
+	return tools, names
+}
+
+// render draws every page of a list for both eras. The digest tells one list from another.
+func (h *Handler) render(c store.Caller, tools []mcpgo.Tool) (pages map[era][]page, digest []byte, err error) {
 	pages = map[era][]page{}
 	sum := sha256.New()
 	after := ""
-	for len(tools) > 0 {
+	for first := true; first || len(tools) > 0; first = false {
 		n := min(pageSize, len(tools))
-		drawn := mcpgo.ListToolsResult{Tools: tools[:n]}
+		drawn := mcpgo.ListToolsResult{Tools: append([]mcpgo.Tool{}, tools[:n]...)}
 		next := ""
 		if tools = tools[n:]; len(tools) > 0 {
 			next = drawn.Tools[n-1].Name
@@ -101,6 +125,9 @@ func wireTool(name string, t catalog.Tool) mcpgo.Tool {
 	w.Title = t.Title
 	w.Annotations = annotations(t)
 	w.RawOutputSchema = json.RawMessage(t.OutputSchema)
+	if t.Stale {
+		w.Meta = mcpgo.NewMetaFromMap(map[string]any{"graft/stale": true})
+	}
 	return w
 }
 
@@ -109,12 +136,21 @@ func annotations(t catalog.Tool) mcpgo.ToolAnnotation {
 	if t.Idempotent {
 		a.IdempotentHint = &t.Idempotent
 	}
+	var said struct {
+		OpenWorld *bool `json:"openWorldHint"`
+	}
+	if json.Unmarshal(t.Annotations, &said) == nil {
+		a.OpenWorldHint = said.OpenWorld
+	}
 	return a
 }
 
-// served names every tool and feature that the instructions may speak of.
-func (h *Handler) served() map[string]bool {
+// served names every tool and feature that the instructions to an agent may speak of.
+func (h *Handler) served(v *view) map[string]bool {
 	served := map[string]bool{featureAsks: true}
+	if v.bound != nil {
+		return served
+	}
 	for _, t := range h.meta {
 		served[t.Name] = true
 	}

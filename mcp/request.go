@@ -270,6 +270,11 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Cal
 		x.finish(http.StatusOK, rpc.AppendError(nil, m.ID, h.failed(r.Context(), "read capabilities", err)))
 		return nil
 	}
+	v, err := h.view(r.Context(), c)
+	if err != nil {
+		x.finish(http.StatusOK, rpc.AppendError(nil, m.ID, h.failed(r.Context(), "read view", err)))
+		return nil
+	}
 	now := h.now()
 	s := session{
 		id:      store.NewID[store.SessionKind](now),
@@ -282,7 +287,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Cal
 		ClientName: printable(p.ClientInfo.Name), ClientVersion: printable(p.ClientInfo.Version),
 	})
 	result, err := json.Marshal(mcpgo.InitializeResult{
-		ProtocolVersion: s.version, Capabilities: caps, ServerInfo: h.serverInfo(), Instructions: instructions(h.served()),
+		ProtocolVersion: s.version, Capabilities: caps, ServerInfo: h.serverInfo(), Instructions: instructions(h.served(v)),
 	})
 	if err != nil {
 		return err

@@ -164,14 +164,15 @@ func (h *Handler) checkHeaders(r *http.Request, c store.Caller, m rpc.Message) *
 
 // headerTool is the tool of that name if its schema names parameters that headers repeat.
 func (h *Handler) headerTool(ctx context.Context, c store.Caller, name string) (mcpgo.Tool, bool) {
-	if _, meta := h.metaTool(name); meta {
+	meta, wire, err := h.named(ctx, c, name)
+	if err != nil || meta != nil {
 		return mcpgo.Tool{}, false
 	}
 	known, err := h.c.Catalog.Of(ctx, c)
 	if err != nil {
 		return mcpgo.Tool{}, false
 	}
-	e, err := known.Resolve(name)
+	e, err := known.Resolve(wire)
 	if err != nil || !bytes.Contains(e.InputSchema, []byte(`"x-mcp-header"`)) {
 		return mcpgo.Tool{}, false
 	}
@@ -188,13 +189,17 @@ func (q *request) discover(ctx context.Context) (jsontext.Value, *rpc.Error) {
 	if err != nil {
 		return nil, q.h.failed(ctx, "read capabilities", err)
 	}
+	v, err := q.h.view(ctx, q.caller)
+	if err != nil {
+		return nil, q.h.failed(ctx, "read view", err)
+	}
 	result, err := json.Marshal(struct {
 		Versions     []string                 `json:"supportedVersions"`
 		Capabilities mcpgo.ServerCapabilities `json:"capabilities"`
 		Instructions string                   `json:"instructions"`
 		TTL          int                      `json:"ttlMs"`
 		Scope        string                   `json:"cacheScope"`
-	}{supported, caps, instructions(q.h.served()), ttl, "private"})
+	}{supported, caps, instructions(q.h.served(v)), ttl, "private"})
 	if err != nil {
 		return nil, q.h.failed(ctx, "write discovery", err)
 	}

@@ -28,6 +28,7 @@ type usage struct {
 	mu      sync.Mutex
 	pending map[store.OrgID]*orgUsage
 	size    int
+	running map[agentTool]*underWay
 }
 
 type orgUsage struct {
@@ -35,10 +36,27 @@ type orgUsage struct {
 	agents   map[store.AgentID]time.Time
 	sessions map[store.SessionID]time.Time
 	opened   []store.MCPSession
+	tools    map[agentTool]time.Time
 }
 
+// An agentTool is a promoted tool of an agent.
+type agentTool struct {
+	agent store.AgentID
+	tool  string
+}
+
+// underWay is how many calls of a tool go on, and when that was last noted.
+type underWay struct {
+	caller store.Caller
+	calls  int
+	noted  time.Time
+}
+
+// noteEvery is how often a call under way is noted, so that its tool does not count as idle while it runs.
+const noteEvery = time.Minute
+
 func newUsage(db *store.DB, log *slog.Logger) *usage {
-	return &usage{db: db, log: log, pending: map[store.OrgID]*orgUsage{}}
+	return &usage{db: db, log: log, pending: map[store.OrgID]*orgUsage{}, running: map[agentTool]*underWay{}}
 }
 
 // saw notes a request of a session.
@@ -71,10 +89,61 @@ func (u *usage) opened(c store.Caller, s store.MCPSession) {
 	}
 }
 
+// using notes that a call of a promoted tool begins; what it returns notes that it has ended.
+func (u *usage) using(c store.Caller, tool string, now func() time.Time) (ended func()) {
+	key, at := agentTool{c.Agent, tool}, now()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.usedAt(c, key, at)
+	r := u.running[key]
+	if r == nil {
+		r = &underWay{caller: c}
+		u.running[key] = r
+	}
+	r.calls++
+	r.noted = at
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.usedAt(c, key, now())
+		if r.calls--; r.calls == 0 {
+			delete(u.running, key)
+		}
+	}
+}
+
+// use notes that a call of a tool begins, where it is one of the agent's working set.
+func (q *request) use(ctx context.Context, tool string) (ended func()) {
+	v, err := q.h.view(ctx, q.caller)
+	if err != nil || !v.promoted[tool] {
+		return func() {}
+	}
+	return q.h.usage.using(q.caller, tool, q.h.now)
+}
+
+func (u *usage) usedAt(c store.Caller, key agentTool, at time.Time) {
+	o := u.of(c)
+	if _, known := o.tools[key]; known || u.room() {
+		o.tools[key] = at
+	}
+}
+
+// stillRunning notes the calls that were under way for long.
+func (u *usage) stillRunning(at time.Time) {
+	for key, r := range u.running {
+		if at.Sub(r.noted) >= noteEvery {
+			r.noted = at
+			u.usedAt(r.caller, key, at)
+		}
+	}
+}
+
 func (u *usage) of(c store.Caller) *orgUsage {
 	o := u.pending[c.Org]
 	if o == nil {
-		o = &orgUsage{caller: c, agents: map[store.AgentID]time.Time{}, sessions: map[store.SessionID]time.Time{}}
+		o = &orgUsage{
+			caller: c, agents: map[store.AgentID]time.Time{}, sessions: map[store.SessionID]time.Time{}, tools: map[agentTool]time.Time{},
+		}
 		u.pending[c.Org] = o
 	}
 	return o
@@ -109,6 +178,7 @@ func (u *usage) run(ctx context.Context) {
 
 func (u *usage) flush(ctx context.Context) {
 	u.mu.Lock()
+	u.stillRunning(u.db.Now())
 	batch := u.pending
 	u.pending, u.size = map[store.OrgID]*orgUsage{}, 0
 	u.mu.Unlock()
@@ -137,7 +207,11 @@ func (o *orgUsage) write(ctx context.Context, tx *store.Tx) error {
 			return err
 		}
 	}
-	return nil
+	uses := make([]store.ToolUse, 0, len(o.tools))
+	for key, at := range o.tools {
+		uses = append(uses, store.ToolUse{Agent: key.agent, Tool: key.tool, At: at})
+	}
+	return tx.UseTools(ctx, uses)
 }
 
 // printable is a client's own words about itself, cut and cleaned for a page.

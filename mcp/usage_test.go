@@ -28,6 +28,12 @@ func TestReplicasThatWriteTheSameUsageDoNotBlockOneAnother(t *testing.T) {
 		a, _ := storetest.Agent(t, db, owner, "agent "+strconv.Itoa(n))
 		callers = append(callers, store.Caller{Org: owner.Org, User: owner.User, Agent: a.ID, Role: owner.Role, Via: store.ViaBearer})
 		sessions = append(sessions, store.NewID[store.SessionKind](db.Now()))
+		if err := db.As(t.Context(), callers[n], func(tx *store.Tx) error {
+			_, err := tx.PromoteAll(t.Context(), a.ID, []string{"v__a", "v__b"})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
 		replicas[0].opened(callers[n], store.MCPSession{ID: sessions[n], AgentID: a.ID, Protocol: "2025-06-18", OpenedAt: db.Now(), LastSeenAt: db.Now()})
 	}
 	replicas[0].flush(t.Context())
@@ -37,6 +43,9 @@ func TestReplicasThatWriteTheSameUsageDoNotBlockOneAnother(t *testing.T) {
 		for _, u := range replicas {
 			for n, c := range callers {
 				u.saw(c, sessions[n], at)
+				for _, tool := range []string{"v__b", "v__a"} {
+					u.using(c, tool, func() time.Time { return at })()
+				}
 			}
 			flushing.Go(func() { u.flush(t.Context()) })
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/store"
@@ -15,6 +16,7 @@ import (
 type view struct {
 	org         store.OrgID
 	promoted    map[string]bool
+	bound       map[string]string // of an agent bound to one upstream: its tools' own names, and their wire names; nil for others
 	endedBefore time.Time
 	ended       map[store.SessionID]bool
 	levels      map[store.SessionID]string
@@ -42,8 +44,12 @@ func (h *Handler) view(ctx context.Context, c store.Caller) (*view, error) {
 
 func (h *Handler) readView(ctx context.Context, c store.Caller) (*view, error) {
 	var row store.AgentView
+	var sees store.AgentUpstreams
 	err := h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
-		row, err = tx.AgentView(ctx, c.Agent)
+		if row, err = tx.AgentView(ctx, c.Agent); err != nil {
+			return err
+		}
+		sees, err = tx.AgentUpstreams(ctx, c.Agent)
 		return err
 	})
 	if err != nil {
@@ -59,7 +65,17 @@ func (h *Handler) readView(ctx context.Context, c store.Caller) (*view, error) {
 	if row.EndedBefore != nil {
 		v.endedBefore = *row.EndedBefore
 	}
-	v.pages, v.list, err = h.render(ctx, c, row.Promoted)
+	known, err := h.c.Catalog.Of(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var tools []mcpgo.Tool
+	if sees.Passthrough != "" {
+		tools, v.bound = boundTools(known, sees.Passthrough)
+	} else {
+		tools = h.workingTools(known, row.Promoted, sees.Listed)
+	}
+	v.pages, v.list, err = h.render(c, tools)
 	return v, err
 }
 

@@ -134,7 +134,13 @@ type AgentDetail struct {
 	Connect   []Connect
 	Sessions  []Session
 	Tools     []WorkingTool
-	Change    bool // the person may make tokens for it and revoke it
+	Answers   []Answer
+	IdleDays  int // a tool that was not used for longer leaves
+	ToolCap   int // above it, tools never used leave
+	Promote   Field
+	Others    []string     // tools that could be promoted, to choose from
+	History   []ToolChange // of the working set, the last first
+	Change    bool         // the person may make tokens for it and revoke it
 }
 
 // Session is one session that a client of the agent holds.
@@ -164,7 +170,44 @@ type WorkingTool struct {
 	Name       string
 	Effects    Effects
 	PromotedAt time.Time
-	Cause      string // why it is in the set: "promoted by the agent"
+	LastUsed   time.Time // zero: never
+	Cause      string    // why it is in the set: "promoted by the agent"
+}
+
+// ToolChange is one change of a working set.
+type ToolChange struct {
+	Tool string
+	What string // "promoted by the agent", "left: not used for 21 days"
+	At   time.Time
+}
+
+// moves reports whether the person may move tools in and out.
+func (v AgentDetail) moves() bool { return v.Change && !v.Agent.Revoked() }
+
+func (v AgentDetail) toolColumns() []column {
+	columns := []column{{"Tool", ""}, {"Effects", "wide"}, {"Why", "wide"}, {"Last used", "fit"}}
+	if v.moves() {
+		columns = append(columns, column{"Change", "fit"})
+	}
+	return columns
+}
+
+// rule says when tools leave by themselves.
+func (v AgentDetail) rule() string {
+	return fmt.Sprintf("A tool that is not used for %s leaves by itself. Above %s, those never used do.", plural(v.IdleDays, "day"), plural(v.ToolCap, "tool"))
+}
+
+func (v AgentDetail) promoteInput() input {
+	return input{ID: "promote", Label: "Promote a tool", Type: "text", Field: v.Promote, Code: true, Required: true, List: "promotable"}
+}
+
+// Answer is what a person once answered for all later calls of a tool.
+type Answer struct {
+	Tool  string
+	Says  string // "allowed, version 2", "denied", "asks every time"
+	Dot   string // a class of .dot
+	SetBy string
+	SetAt time.Time
 }
 
 // AgentRevoke is the question before an agent is revoked, as a page.

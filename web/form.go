@@ -20,8 +20,17 @@ type input struct {
 	MinLength    int // 0: none
 	Required     bool
 	ReadOnly     bool
-	Focus        bool // where typing starts
-	Code         bool // what a machine reads: mono, no spelling
+	Focus        bool   // where typing starts
+	List         string // the id of a datalist to choose from
+	Code         bool   // what a machine reads: mono, no spelling
+}
+
+// tick is a box to tick, with one sentence that says what it means.
+type tick struct {
+	ID    string // of the control; its name too
+	Label string
+	Help  string
+	On    bool
 }
 
 // describedBy names the sentences under the control that there are.

@@ -114,6 +114,9 @@ func (c *upstreamAddCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
+		if err := h.db.changed(ctx, p, h.caller, "Added upstream %s", u.Name); err != nil {
+			return err
+		}
 		if c.JSON {
 			return p.print(describe(u))
 		}
@@ -196,11 +199,11 @@ type upstreamRmCmd struct {
 // Run revokes the live upstream of that name.
 func (c *upstreamRmCmd) Run(ctx context.Context, p *program) error {
 	var u store.Upstream
-	err := c.as(ctx, p, func(tx *store.Tx) (err error) {
+	err := c.act(ctx, p, func(tx *store.Tx) (did string, err error) {
 		if u, err = upstreamByName(ctx, tx, c.Name); err != nil {
-			return err
+			return "", err
 		}
-		return tx.RevokeUpstream(ctx, u.ID)
+		return "Removed upstream " + u.Name, tx.RevokeUpstream(ctx, u.ID)
 	})
 	if err != nil {
 		return err

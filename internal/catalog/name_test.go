@@ -75,8 +75,10 @@ func TestFieldC02NamesAreLegalAndUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, vendor := range []string{"first", "second"} {
-		for _, original := range []string{"search", "Search", "SEARCH", "a.b/c", "a_b_c", "a.b.c", "_x", "1st", "get user", "get_user",
-			strings.Repeat("n", 127), strings.Repeat("n", 128)} {
+		for _, original := range []string{
+			"search", "Search", "SEARCH", "a.b/c", "a_b_c", "a.b.c", "_x", "1st", "get user", "get_user",
+			strings.Repeat("n", 127), strings.Repeat("n", 128),
+		} {
 			w := wire(vendor, original)
 			if other, taken := seen[strings.ToLower(w)]; taken || !wireName.MatchString(w) || w != wire(vendor, original) {
 				t.Errorf("%s of %s is called %q, as is %q", original, vendor, w, other)

@@ -433,7 +433,9 @@ func allNames(parts []object) map[string]bool {
 }
 
 // isClosed reports whether a schema names every property it allows.
-func isClosed(p object) bool { return p["additionalProperties"] == false && p["patternProperties"] == nil }
+func isClosed(p object) bool {
+	return p["additionalProperties"] == false && p["patternProperties"] == nil
+}
 
 // choice is what a property may be in any of the branches. A branch that does not name it, and is not closed, lets it be
 // anything; what the others say of it is still worth reading.

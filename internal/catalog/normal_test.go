@@ -161,9 +161,17 @@ func schemas(depth int) *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		if depth == 0 || rapid.IntRange(0, 5).Draw(t, "leaf") == 0 {
 			return rapid.SampledFrom([]any{
-				true, map[string]any{}, map[string]any{"type": "string"}, map[string]any{"type": "integer"}, map[string]any{"const": "x"},
-				map[string]any{"pattern": "^(?!x)"}, map[string]any{"format": "email"}, map[string]any{"$ref": "#/$defs/d"}, map[string]any{"type": "object"},
-				map[string]any{"type": []any{"object", "null"}}, map[string]any{"patternProperties": map[string]any{"^(?=a)": map[string]any{"type": "string"}}, "additionalProperties": false},
+				true,
+				map[string]any{},
+				map[string]any{"type": "string"},
+				map[string]any{"type": "integer"},
+				map[string]any{"const": "x"},
+				map[string]any{"pattern": "^(?!x)"},
+				map[string]any{"format": "email"},
+				map[string]any{"$ref": "#/$defs/d"},
+				map[string]any{"type": "object"},
+				map[string]any{"type": []any{"object", "null"}},
+				map[string]any{"patternProperties": map[string]any{"^(?=a)": map[string]any{"type": "string"}}, "additionalProperties": false},
 			}).Draw(t, "leaf")
 		}
 		s := map[string]any{}

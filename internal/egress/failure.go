@@ -12,7 +12,7 @@ import (
 	"github.com/getgraft/graft/internal/reason"
 )
 
-// ErrSent is what the error of a request is, beside its reason, where the request had begun to go out with its body:
+// ErrSent is what the error of a request is, beside its reason, where the request had been given to a connection:
 // whether the other party has carried it out is not known then. Of other errors the request did not arrive.
 var ErrSent = errors.New("egress: the request may have been carried out")
 
@@ -22,7 +22,7 @@ func (e sentError) Unwrap() error { return e.error }
 
 func (sentError) Is(target error) bool { return target == ErrSent }
 
-// mark makes err ErrSent if the request had begun to go out.
+// mark makes err ErrSent if the request may have gone out.
 func (s *sent) mark(err error) error {
 	if !s.began.Load() {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -76,31 +75,25 @@ func (c *Client) build(ctx context.Context, req Request, u *url.URL) (*http.Requ
 		return nil, nil, err
 	}
 	sent := &sent{}
-	ctx = withoutHeaderTrace{ctx}
-	if len(req.Body) > 0 {
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: sent.begin})
-	}
-	out, err := http.NewRequestWithContext(ctx, req.Method, "", nil)
+	// A plain bytes.Reader, of which net/http knows that its head and body may go out in one packet.
+	out, err := http.NewRequestWithContext(sent.watch(withoutHeaderTrace{ctx}), req.Method, "", bytes.NewReader(req.Body))
 	if err != nil {
 		return nil, nil, refusedMethod() // not err, which repeats the method
 	}
 	out.URL, out.Host, out.Header = u, u.Host, header
-	if len(req.Body) > 0 {
-		out.ContentLength = int64(len(req.Body))
-		out.GetBody = func() (io.ReadCloser, error) {
-			sent.began.Store(false) // it is asked for again only where nothing of it was taken
-			// A type that net/http knows to be in memory: before any other it sends the headers on their own.
-			return io.NopCloser(bytes.NewReader(req.Body)), nil
-		}
-		out.Body, _ = out.GetBody()
-	}
 	return out, sent, nil
 }
 
-// sent knows whether a request's body is about to go out, and with it the whole request.
+// sent knows whether a request was handed to a connection. net/http takes another connection where it knows that nothing
+// went out over the first.
 type sent struct{ began atomic.Bool }
 
-func (s *sent) begin() { s.began.Store(true) }
+func (s *sent) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { s.began.Store(false) },
+		GotConn: func(httptrace.GotConnInfo) { s.began.Store(true) },
+	})
+}
 
 func refusedMethod() *reason.Refusal {
 	return reason.Refuse(reason.InputInvalid, "A request is not sent with that method.").Field("method")

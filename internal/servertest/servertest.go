@@ -19,6 +19,7 @@ import (
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
+	"github.com/getgraft/graft/internal/upstream"
 	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/mcp"
 	"github.com/getgraft/graft/server"
@@ -181,6 +182,29 @@ func (k *Kit) start() *Replica {
 		db.Close()
 	}()
 	return r
+}
+
+// Upstream adds an upstream to the owner's organisation.
+func (k *Kit) Upstream(t testing.TB, in upstream.Addition) store.Upstream {
+	t.Helper()
+	keys, err := server.OpenKeyring(k.DB, k.master)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := k.config.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	source, err := upstream.NewSource(upstream.Config{DB: k.DB, Keys: keys, Client: client, Version: "test", Log: k.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := source.Add(t.Context(), k.Owner, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 // StopAll stops every replica the way SIGTERM does, and waits.

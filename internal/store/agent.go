@@ -18,6 +18,8 @@ type Agent struct {
 	UserID        UserID // who made it
 	UserName      string // their name, or their e-mail while they have none
 	AdvancedTools bool
+	IdleDays      int // a tool that was not used for longer leaves its working set
+	ToolCap       int // above it, tools that were never used do
 	CreatedAt     time.Time
 	LastUsedAt    *time.Time
 	RevokedAt     *time.Time
@@ -28,7 +30,8 @@ type Agent struct {
 }
 
 const agentColumns = `
-	a.id, a.name, a.user_id, coalesce(nullif(u.name, ''), u.email) AS user_name, a.advanced_tools, a.created_at,
+	a.id, a.name, a.user_id, coalesce(nullif(u.name, ''), u.email) AS user_name, a.advanced_tools,
+	a.idle_days, a.tool_cap, a.created_at,
 	a.last_used_at, a.revoked_at, coalesce(nullif(r.name, ''), r.email, '') AS revoked_by, t.hint AS token_hint, t.created_at AS token_made_at,
 	coalesce(b.name, '') AS passthrough
 	FROM agent a

@@ -80,7 +80,7 @@ func TestANewAgent(t *testing.T) {
 	}
 	hint := token[len(token)-10 : len(token)-6]
 	now := clock.now()
-	want := store.Agent{ID: a.ID, Name: "Claude Code", UserID: c.User, UserName: email, AdvancedTools: true, CreatedAt: now, TokenHint: &hint, TokenMadeAt: &now}
+	want := store.Agent{ID: a.ID, Name: "Claude Code", UserID: c.User, UserName: email, AdvancedTools: true, IdleDays: 21, ToolCap: 20, CreatedAt: now, TokenHint: &hint, TokenMadeAt: &now}
 	if diff := cmp.Diff(want, a, cmp.Comparer(func(a, b store.AgentID) bool { return a == b }), cmp.Comparer(func(a, b store.UserID) bool { return a == b })); diff != "" {
 		t.Errorf("CreateAgent() (-want +got):\n%s", diff)
 	}
@@ -358,8 +358,17 @@ func TestAMissingAgentAndAForeignOneAreOneAnswer(t *testing.T) {
 		"WorkingSet":      func(tx *store.Tx, id store.AgentID) error { _, err := tx.WorkingSet(t.Context(), id); return err },
 		"Promote":         func(tx *store.Tx, id store.AgentID) error { _, err := tx.Promote(t.Context(), id, "a__b"); return err },
 		"Demote":          func(tx *store.Tx, id store.AgentID) error { _, err := tx.Demote(t.Context(), id, "a__b"); return err },
-		"Sessions":        func(tx *store.Tx, id store.AgentID) error { _, err := tx.Sessions(t.Context(), id, 9); return err },
-		"EndSession":      func(tx *store.Tx, id store.AgentID) error { return tx.EndSession(t.Context(), id, session) },
+		"WorkingSetChanges": func(tx *store.Tx, id store.AgentID) error {
+			_, err := tx.WorkingSetChanges(t.Context(), id, 9)
+			return err
+		},
+		"PromoteAll": func(tx *store.Tx, id store.AgentID) error {
+			_, err := tx.PromoteAll(t.Context(), id, []string{"a__b"})
+			return err
+		},
+		"SetWorkingSetLimits": func(tx *store.Tx, id store.AgentID) error { return tx.SetWorkingSetLimits(t.Context(), id, 21, 20) },
+		"Sessions":            func(tx *store.Tx, id store.AgentID) error { _, err := tx.Sessions(t.Context(), id, 9); return err },
+		"EndSession":          func(tx *store.Tx, id store.AgentID) error { return tx.EndSession(t.Context(), id, session) },
 		"RecordSession": func(tx *store.Tx, id store.AgentID) error {
 			return tx.RecordSession(t.Context(), store.MCPSession{ID: session, AgentID: id, OpenedAt: db.Now(), LastSeenAt: db.Now()})
 		},

@@ -452,6 +452,19 @@ func (s *System) Sweep(ctx context.Context) error {
 // askKeep is how long an ask that is over can be looked at.
 const askKeep = 30 * 24 * time.Hour
 
+// AllOrganisations lists the ids of every organisation, for jobs that go through them one by one.
+func (s *System) AllOrganisations(ctx context.Context) (orgs []OrgID, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) error {
+		list, err := all[struct{ ID OrgID }](ctx, tx, `SELECT id FROM organisation ORDER BY id`, nil)
+		orgs = make([]OrgID, len(list))
+		for i, o := range list {
+			orgs[i] = o.ID
+		}
+		return err
+	})
+	return orgs, err
+}
+
 // A SealKey is a data key of the gateway itself, wrapped by the master key.
 type SealKey struct {
 	ID        KeyID

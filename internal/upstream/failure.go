@@ -27,6 +27,11 @@ type statusError struct {
 
 func (e *statusError) Unwrap() error { return e.Refusal }
 
+// A versionError is a version that initialize was answered with and that is not one of its era.
+type versionError struct{ *reason.Refusal }
+
+func (e *versionError) Unwrap() error { return e.Refusal }
+
 // noSession are the words of servers that answer 400 where the specification has 404 (2025-11-25, Session Management).
 var noSession = regexp.MustCompile(`(?i)\bsession\b|not initialized`)
 
@@ -64,5 +69,5 @@ func uncertain(err error) error {
 	if r.Word != reason.TooLarge { // then it was
 		r = &reason.Refusal{Word: r.Word, Message: r.Message + " Whether the call was carried out is not known: look before you make it again.", Details: r.Details}
 	}
-	return fmt.Errorf("%w (%w)", r, ErrOutcomeUnknown)
+	return fmt.Errorf("%w (%w: %w)", r, ErrOutcomeUnknown, err)
 }

@@ -19,7 +19,7 @@ import (
 
 const (
 	maxAnswer  = 10 << 20 // bytes of one answer
-	maxStream  = 64 << 20 // bytes of a whole event stream
+	maxStream  = 40 << 20 // bytes of a whole event stream
 	maxRefusal = 64 << 10 // bytes that are read of an answer that is no result
 )
 
@@ -48,7 +48,7 @@ func (s *Session) request(ctx context.Context, r request) (jsontext.Value, strin
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, cancel)
 	release := func() { unhook(); cancel() }
-	if s.modern {
+	if s.modern || r.method == string(mcpgo.MethodInitialize) { // which tells a server of both eras which one is meant
 		r.header = with(r.header, mcpgo.HeaderMethod, r.method)
 	}
 	out := s.outgoing(http.MethodPost, s.body(id, r), r.header, r.timeout)
@@ -184,7 +184,7 @@ func (s *Session) cancel(id int64, method string) {
 	}
 	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"Nobody waits for it any more."}}`, id)
 	out := s.outgoing(http.MethodPost, body, nil, s.d.ConnectTimeout)
-	s.begin(func(ctx context.Context) { s.tell(ctx, out) })
+	s.begin(func(ctx context.Context) { _, _, _ = s.tell(ctx, out) })
 }
 
 // tell posts what wants no answer: a notification, or our own answer to a server's request. It returns what came back all

@@ -115,8 +115,9 @@ func (s *Session) open(ctx context.Context) error {
 func maybeOtherEra(err error) bool {
 	var remote *remoteError
 	var status *statusError
+	var version *versionError
 	switch {
-	case errors.As(err, &remote):
+	case errors.As(err, &remote), errors.As(err, &version):
 		return true
 	case errors.As(err, &status):
 		return status.status == http.StatusBadRequest || status.status == http.StatusNotFound || status.status == http.StatusMethodNotAllowed
@@ -150,8 +151,8 @@ func (s *Session) initialize(ctx context.Context) error {
 		return s.unreadable("answered initialize with something else than its result")
 	}
 	if !slices.Contains(versions, hello.Protocol) {
-		return reason.Refuse(reason.UpstreamUnavailable, "%s speaks version %q of the protocol, which is not spoken here.", s.host(), sentence(hello.Protocol)).
-			With("host", s.host())
+		return &versionError{reason.Refuse(reason.UpstreamUnavailable, "%s speaks version %q of the protocol, which is not spoken here.", s.host(), sentence(hello.Protocol)).
+			With("host", s.host())}
 	}
 	s.id = id
 	s.server = hello.server(hello.Protocol)

@@ -47,6 +47,16 @@ func TestVersionsThatAreSpoken(t *testing.T) {
 			t.Errorf("initialized was sent %d times", n)
 		}
 	}
+	both := upstreamtest.Start(t, upstreamtest.Options{Modern: true})
+	both.Script(func(w http.ResponseWriter, _ *http.Request, m upstreamtest.Message) bool {
+		if m.Method == "initialize" {
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2026-07-28","capabilities":{}}}`, m.ID)
+		}
+		return m.Method == "initialize"
+	})
+	if got := open(t, both).Server().Protocol; got != "2026-07-28" {
+		t.Errorf("a server that answers initialize with the other era is spoken to at %s", got)
+	}
 	for _, version := range []string{"2023-01-01", "2099-01-01", "2026-07-28"} {
 		srv := upstreamtest.Start(t, upstreamtest.Options{Protocol: version})
 		_, err := tryOpen(t, dialTo(t, srv.URL))
@@ -287,6 +297,9 @@ func TestNoStreamWhereTheServerDoesNotTellOfChanges(t *testing.T) {
 	d.OnListChanged = func() {}
 	s := openTo(t, d)
 	s.Listen()
+	for range 50 { // by then it would have been
+		mustCall(t, s, "echo", `{}`)
+	}
 	s.Close(t.Context())
 	if n := len(srv.Requests("GET")); n != 0 {
 		t.Errorf("%d streams were opened", n)
@@ -301,12 +314,15 @@ func TestStreamThatEndsEarlyIsGoneOnWith(t *testing.T) {
 	srv := upstreamtest.Start(t, upstreamtest.Options{})
 	s := open(t, srv)
 	var id atomic.Value
+	var resumed atomic.Int32
 	srv.Script(func(w http.ResponseWriter, r *http.Request, m upstreamtest.Message) bool {
 		w.Header().Set("Content-Type", "text/event-stream")
 		switch {
 		case m.Method == "tools/call":
 			id.Store(string(m.ID))
 			_, _ = io.WriteString(w, "id: ev-1\nretry: 1\ndata: \n\n")
+		case r.Header.Get("Last-Event-ID") == "ev-1" && resumed.Add(1) == 1:
+			_, _ = io.WriteString(w, ": nothing yet\n\n")
 		case r.Header.Get("Last-Event-ID") == "ev-1":
 			_, _ = io.WriteString(w, "id: ev-2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n")
 		case r.Header.Get("Last-Event-ID") == "ev-2":
@@ -331,6 +347,7 @@ func TestStreamThatEndsEarlyIsGoneOnWith(t *testing.T) {
 
 func TestFloodOfNotificationsIsPaced(t *testing.T) {
 	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
 	srv := upstreamtest.Start(t, upstreamtest.Options{Tools: []upstreamtest.Tool{
 		upstreamtest.Echo,
 		{Name: "flood", Run: func(c *upstreamtest.Call) string {
@@ -341,7 +358,7 @@ func TestFloodOfNotificationsIsPaced(t *testing.T) {
 		}},
 		{Name: "drown", Run: func(c *upstreamtest.Call) string {
 			for c.Err() == nil {
-				c.Log("info", "x", `"`+strings.Repeat("x", 1<<20)+`"`)
+				c.Event(": " + long)
 			}
 			return ""
 		}},
@@ -365,10 +382,11 @@ func TestFloodOfNotificationsIsPaced(t *testing.T) {
 
 func TestAnswerThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
+	large := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 10<<20) + `"}]}`
 	for _, sse := range []bool{false, true} {
 		srv := upstreamtest.Start(t, upstreamtest.Options{SSE: sse, Tools: []upstreamtest.Tool{
-			{Name: "large", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 11<<20)) }},
-			{Name: "fits", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 9<<20)) }},
+			{Name: "large", Run: func(*upstreamtest.Call) string { return large }},
+			{Name: "fits", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 1<<20)) }},
 		}})
 		s := open(t, srv)
 		mustCall(t, s, "fits", `{}`)
@@ -388,7 +406,7 @@ func TestManyCallersShareOneSessionAndItsConnections(t *testing.T) {
 		var wg sync.WaitGroup
 		for caller := range 64 {
 			wg.Go(func() {
-				for i := range 20 {
+				for i := range 10 {
 					want := fmt.Sprintf(`{"caller":%d,"i":%d}`, caller, i)
 					got, err := s.Call(t.Context(), "echo", jsontext.Value(want), nil, nil)
 					if err != nil || !strings.HasSuffix(string(got), `"structuredContent":`+want+`}`) {
@@ -400,11 +418,44 @@ func TestManyCallersShareOneSessionAndItsConnections(t *testing.T) {
 		wg.Wait()
 		// A stream is read to its end beside the next call, which may need a connection meanwhile.
 		if n := srv.Connections(); n > 200 {
-			t.Errorf("events %v: %d connections for 1280 calls of 64 callers", sse, n)
+			t.Errorf("events %v: %d connections for 640 calls of 64 callers", sse, n)
 		}
 		if n := len(srv.Requests("initialize")); n != 1 {
 			t.Errorf("%d sessions were opened", n)
 		}
+	}
+}
+
+func TestStreamThatEndsAfterItsAnswerLeavesItsConnection(t *testing.T) {
+	t.Parallel()
+	srv := upstreamtest.Start(t, upstreamtest.Options{})
+	s := open(t, srv)
+	answered, ended := make(chan struct{}), make(chan struct{})
+	srv.Script(func(w http.ResponseWriter, _ *http.Request, m upstreamtest.Message) bool {
+		if m.Method != "tools/call" {
+			return false
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
+		_ = http.NewResponseController(w).Flush()
+		<-answered
+		ended <- struct{}{}
+		return true
+	})
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := s.Call(ctx, "echo", nil, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		cancel()                                    // as the end of an agent's request does
+		if err := s.Ping(t.Context()); err != nil { // on another connection, and time enough to notice
+			t.Fatal(err)
+		}
+		answered <- struct{}{}
+		<-ended
+	}
+	if n := srv.Connections(); n > 10 {
+		t.Errorf("%d connections for 20 calls, one after the other", n)
 	}
 }
 

@@ -138,7 +138,9 @@ var reference = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 // seal checks headers and makes them ready to be kept.
 func (s *Source) seal(ctx context.Context, c store.Caller, list []Header) ([]store.UpstreamHeader, error) {
-	wrong := func(format string, args ...any) error { return reason.Refuse(reason.InputInvalid, format, args...).Field("header") }
+	wrong := func(format string, args ...any) error {
+		return reason.Refuse(reason.InputInvalid, format, args...).Field("header")
+	}
 	if len(list) > maxHeaders {
 		return nil, wrong("An upstream has at most %d headers.", maxHeaders)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -169,5 +170,21 @@ func TestManyTestProcessesShareOneCluster(t *testing.T) {
 		FROM pg_database`).Scan(&templates, &left)
 	if err != nil || templates != 1 || left != 0 {
 		t.Errorf("templates = %d, databases left = %d, %v, want 1 and 0", templates, left, err)
+	}
+}
+
+func TestHoldersFindWhatStandsInClear(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.PrivateURL(t)
+	db := storetest.Open(t, dsn, nil)
+	owner := storetest.Organisation(t, db)
+	if _, err := db.System().OrganisationKey(t.Context(), owner.Org, func() ([]byte, error) { return []byte("a canary in bytes"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Agent(t, db, owner, "canary-in-text")
+	for text, want := range map[string][]string{"canary in bytes": {"seal_key"}, "canary-in-text": {"agent"}, "canary nowhere": nil} {
+		if got := storetest.Holders(t, dsn, text); !slices.Equal(got, want) {
+			t.Errorf("Holders(%q) = %v, want %v", text, got, want)
+		}
 	}
 }

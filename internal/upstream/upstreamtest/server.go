@@ -419,6 +419,7 @@ func (s *Server) answer(w http.ResponseWriter, m Message, result string) {
 	if s.opts.SSE {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", message)
+		_ = http.NewResponseController(w).Flush() // so that its end comes after it, as it does from others
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
