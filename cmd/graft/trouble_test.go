@@ -126,7 +126,7 @@ func (tr *trouble) fare(calls, lists int) quarter {
 	}
 	all.Go(func() {
 		q.lists = tr.timed(lists, func(n int) (string, string) {
-			return `"name":"find_tool"`, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list","params":{}}`, n+1)
+			return fmt.Sprintf(`"u%d__echo"`, len(tr.upstreams)-1), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list","params":{}}`, n+1)
 		})
 	})
 	all.Wait()
