@@ -10,6 +10,8 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/getgraft/graft/internal/audit"
+	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/web"
@@ -51,11 +53,19 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 	var sessions []store.MCPSession
 	var set []store.Promotion
 	var changes []store.ToolChange
+	var answers []store.Approval
+	var called names
 	err := h.c.DB.As(ctx, who.caller, func(tx *store.Tx) (err error) {
 		if a, err = tx.Agent(ctx, id); err != nil {
 			return err
 		}
 		if set, err = tx.WorkingSet(ctx, id); err != nil {
+			return err
+		}
+		if answers, err = tx.Approvals(ctx, id); err != nil {
+			return err
+		}
+		if called, err = readNames(ctx, tx, who); err != nil {
 			return err
 		}
 		if changes, err = tx.WorkingSetChanges(ctx, id, changesShown); err != nil || a.RevokedAt != nil {
@@ -75,7 +85,7 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 		Now: h.c.Now(), Live: liveAgent(id, time.Time{}), Agent: h.webAgent(who, a),
 		TokenMade: moment(a.TokenMadeAt), FirstCall: firstCall(a, moment(a.TokenMadeAt)),
 		Gateway: h.gateway(), Connect: web.ConnectBlocks(h.gateway(), "graft"),
-		Sessions: webSessions(sessions), Tools: tools, IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
+		Sessions: webSessions(sessions), Tools: tools, Answers: webAnswers(answers, called), IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
 		Change: who.caller.MayChange(a.UserID),
 	}, nil
 }
@@ -117,14 +127,7 @@ func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.
 		if _, in := promoted[name]; !in && len(others) < othersShown {
 			others = append(others, name)
 		}
-		switch {
-		case e.ReadOnly:
-			effects[name] = web.Reads
-		case e.Destructive:
-			effects[name] = web.Destroys
-		default:
-			effects[name] = web.Writes
-		}
+		effects[name] = effectsOf(e.Tool)
 	}
 	for _, p := range set {
 		if does, ok := effects[p.Tool]; ok {
@@ -134,6 +137,17 @@ func (h *Handler) workingTools(ctx context.Context, c store.Caller, set []store.
 		}
 	}
 	return tools, others, nil
+}
+
+// effectsOf is what a tool may do.
+func effectsOf(t catalog.Tool) web.Effects {
+	switch {
+	case t.ReadOnly:
+		return web.Reads
+	case t.Destructive:
+		return web.Destroys
+	}
+	return web.Writes
 }
 
 // by is whose doing a change of a working set was; name is a person's, where one is known.
@@ -180,12 +194,16 @@ func (h *Handler) AgentPromote(w http.ResponseWriter, r *http.Request) error {
 	if _, err := known.Resolve(tool); err != nil {
 		return h.drawNotPromoted(w, r, id, tool, err)
 	}
-	err = h.c.DB.As(ctx, v.caller, func(tx *store.Tx) error {
-		_, err := tx.Promote(ctx, id, tool)
+	var changed bool
+	err = h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
+		changed, err = tx.Promote(ctx, id, tool)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("promote for agent %s: %w", id, err)
+	}
+	if changed {
+		h.record(ctx, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Promoted " + tool})
 	}
 	return h.done(w, r, tool+" is in the working set.", "/agents/"+id.String())
 }
@@ -204,7 +222,9 @@ func (h *Handler) drawNotPromoted(w http.ResponseWriter, r *http.Request, id sto
 		return readsOnly()
 	}
 	h.c.Refused(r.Context(), ref.Word)
-	v.Shell = viewerOf(r.Context()).frame(atAgents)
+	if v.Shell, err = h.frame(r.Context(), atAgents); err != nil {
+		return err
+	}
 	v.Promote = web.Field{Value: tool, Error: "There is no tool of this name. Choose one from the list."}
 	return h.draw(w, r, ref.Status(), v.Page())
 }
@@ -216,12 +236,16 @@ func (h *Handler) AgentDemote(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := r.Context()
-	err = h.c.DB.As(ctx, viewerOf(ctx).caller, func(tx *store.Tx) error {
-		_, err := tx.Demote(ctx, id, tool)
+	var changed bool
+	err = h.c.DB.As(ctx, viewerOf(ctx).caller, func(tx *store.Tx) (err error) {
+		changed, err = tx.Demote(ctx, id, tool)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("demote for agent %s: %w", id, err)
+	}
+	if changed {
+		h.record(ctx, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Demoted " + tool})
 	}
 	return h.done(w, r, tool+" has left the working set.", "/agents/"+id.String())
 }
@@ -249,7 +273,9 @@ func (h *Handler) drawFreshToken(w http.ResponseWriter, r *http.Request, a store
 	if err != nil {
 		return err
 	}
-	v.Shell = viewerOf(ctx).frame(atAgents)
+	if v.Shell, err = h.frame(ctx, atAgents); err != nil {
+		return err
+	}
 	v.Shell.Flash = flash
 	v.Token, v.TokenMade, v.FirstCall = token, v.Now, time.Time{}
 	v.Live = liveAgent(a.ID, v.Now)
@@ -314,6 +340,7 @@ func (h *Handler) AgentRenew(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("renew token of agent %s: %w", id, err)
 	}
+	h.changed(ctx, "Made a new token for agent %s", a.Name)
 	return h.drawFreshToken(w, r, a, token, a.Name+" has a new token. The old one has ended.")
 }
 
@@ -332,6 +359,7 @@ func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, c := r.Context(), viewerOf(r.Context()).caller
 	var a store.Agent
+	var ended bool
 	err = h.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
 		if a, err = tx.Agent(ctx, id); err != nil {
 			return err
@@ -340,12 +368,16 @@ func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
 			return readsOnly()
 		}
 		if err := tx.RevokeAgent(ctx, id); !store.IsAbsent(err) {
+			ended = err == nil
 			return err
 		}
 		return nil // seen just now, so it is not missing but revoked
 	})
 	if err != nil {
 		return fmt.Errorf("revoke agent %s: %w", id, err)
+	}
+	if ended {
+		h.changed(ctx, "Revoked agent %s", a.Name)
 	}
 	return h.done(w, r, a.Name+" is revoked.", "/agents")
 }

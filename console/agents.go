@@ -140,7 +140,10 @@ func (h *Handler) AgentCreate(w http.ResponseWriter, r *http.Request) error {
 	})
 	if ref := reason.Of(err); err != nil && ref.Details["field"] == "name" {
 		h.c.Refused(ctx, ref.Word)
-		shell := v.frame(atAgents)
+		shell, err := h.frame(ctx, atAgents)
+		if err != nil {
+			return err
+		}
 		if ref.Word == reason.NameTaken {
 			ref = reason.Refuse(ref.Word, "%s If you just made it, open it and make a new token.", ref.Message).Field("name")
 		}
@@ -149,5 +152,6 @@ func (h *Handler) AgentCreate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("create agent: %w", err)
 	}
+	h.changed(ctx, "Made agent %s", a.Name)
 	return h.drawFreshToken(w, r, a, token, a.Name+" is made.")
 }

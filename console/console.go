@@ -10,15 +10,24 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"github.com/getgraft/graft/internal/approval"
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
+	"github.com/getgraft/graft/internal/upstream"
 )
 
 // Config is what a Handler needs. All of it is required but Stop.
 type Config struct {
 	DB      *store.DB
 	Catalog *catalog.Catalog
+	// Desk shows what an ask is about.
+	Desk *approval.Desk
+	// Audit is told every change and decision that is made here.
+	Audit *audit.Writer
+	// Upstreams are added, tested and changed here.
+	Upstreams *upstream.Source
 	// Origin is the deployment's own, as in https://graft.example.org: no path, no slash. Under https the session's
 	// cookie is Secure and bound to the host.
 	Origin string
@@ -54,7 +63,7 @@ func New(c Config) (*Handler, error) {
 	if err != nil || u.Host == "" || u.Path != "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("console: origin %q is not http:// or https:// and a host alone", c.Origin)
 	}
-	if c.DB == nil || c.Catalog == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.Refused == nil || c.LiveEvery <= 0 {
+	if c.DB == nil || c.Catalog == nil || c.Desk == nil || c.Upstreams == nil || c.Audit == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.Refused == nil || c.LiveEvery <= 0 {
 		return nil, errors.New("console: the configuration is not complete")
 	}
 	h := &Handler{

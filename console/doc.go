@@ -6,7 +6,9 @@
 //   - A person acts as the member they are now: the role is read from the database on every request, and a removed
 //     member is out with the next one.
 //   - A password or an agent's token is in no error, log line, session or later page. A token is drawn once, as the
-//     answer to the POST that made it.
+//     answer to the POST that made it; a secret of the organisation never.
+//   - Opening an ask decides nothing. Whoever may not answer it sees what a missing one looks like.
+//   - Each change and each answer that a page makes is told to the audit log.
 //   - An unknown address and a wrong password are one answer, after the same work.
 //   - Another member's agent, another organisation's and none are one page.
 //   - Every page is whole before its first byte is sent, so that an error is a page of its own.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
@@ -69,9 +70,10 @@ func TestFormsThatCannotBeRead(t *testing.T) {
 func TestConfigThatIsNotComplete(t *testing.T) {
 	t.Parallel()
 	db, _ := storetest.New(t)
+	keys := storetest.Keyring(t, db)
 	good := console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      db, Catalog: tools(t), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keys, "https://graft.example.org"), Upstreams: upstreams(t, db, keys), Audit: writer(t, db), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Streams: func(store.AgentID) int { return 0 }, LiveEvery: time.Second, RequestID: func(context.Context) string { return "" },
 	}
 	if _, err := console.New(good); err != nil {
@@ -80,6 +82,9 @@ func TestConfigThatIsNotComplete(t *testing.T) {
 	for what, spoil := range map[string]func(*console.Config){
 		"no database":       func(c *console.Config) { c.DB = nil },
 		"no catalogue":      func(c *console.Config) { c.Catalog = nil },
+		"no desk":           func(c *console.Config) { c.Desk = nil },
+		"no upstreams":      func(c *console.Config) { c.Upstreams = nil },
+		"no audit log":      func(c *console.Config) { c.Audit = nil },
 		"no clock":          func(c *console.Config) { c.Now = nil },
 		"no pause":          func(c *console.Config) { c.LiveEvery = 0 },
 		"no origin":         func(c *console.Config) { c.Origin = "" },

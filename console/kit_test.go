@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -19,10 +20,15 @@ import (
 	"time"
 
 	"github.com/getgraft/graft/console"
+	"github.com/getgraft/graft/internal/approval"
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
+	"github.com/getgraft/graft/internal/upstream"
+	"github.com/getgraft/graft/internal/vault"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -38,6 +44,9 @@ type house struct {
 	clock   *clock
 	handler *console.Handler
 	log     *syncBuffer
+	desk    *approval.Desk
+	audit   *audit.Writer
+	keys    *vault.Keyring
 	streams atomic.Int64 // that every agent has
 	stop    chan struct{}
 	gate    chan struct{} // a request to /slow waits for it once its session is loaded
@@ -77,6 +86,10 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	// Ten past, so that no test meets the full hour, when live streams say everything again.
 	s.clock.advance(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 10*time.Minute)))
 	s.db = storetest.Open(t, dsn, s.clock.now)
+	s.keys = storetest.Keyring(t, s.db)
+	s.desk = approval.NewDesk(s.db, s.keys, "https://graft.example.org")
+	s.audit = writer(t, s.db)
+	up := upstreams(t, s.db, s.keys)
 	s.server = httptest.NewUnstartedServer(nil)
 	scheme := "http://"
 	if tls {
@@ -85,7 +98,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	var err error
 	s.handler, err = console.New(console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      s.db, Catalog: tools(t, catalog.Builtins{}), Origin: scheme + s.server.Listener.Addr().String(),
+		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Upstreams: up, Audit: s.audit, Origin: scheme + s.server.Listener.Addr().String(),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
@@ -127,26 +140,48 @@ func (s *house) routes() http.Handler {
 	}
 	mux := http.NewServeMux()
 	for path, handler := range map[string]http.Handler{
-		"GET /{$}":                  in(h.Home),
-		"GET /agents":               in(h.Agents),
-		"GET /agents/new":           in(h.AgentNew),
-		"POST /agents":              in(h.AgentCreate),
-		"GET /agents/{id}":          in(h.Agent),
-		"GET /agents/{id}/revoke":   in(h.AgentRevokePage),
-		"POST /agents/{id}/revoke":  in(h.AgentRevoke),
-		"GET /agents/{id}/token":    in(h.AgentToken),
-		"POST /agents/{id}/token":   in(h.AgentRenew),
-		"POST /agents/{id}/promote": in(h.AgentPromote),
-		"POST /agents/{id}/demote":  in(h.AgentDemote),
-		"GET /live/agents":          in(h.LiveAgents),
-		"GET /live/agents/{id}":     in(h.LiveAgent),
-		"GET /signin":               anybody(h.SignInPage),
-		"POST /signin":              anybody(h.SignIn),
-		"POST /signout":             in(h.SignOut),
-		"GET /setup/{token}":        anybody(h.SetupPage),
-		"POST /setup/{token}":       anybody(h.Setup),
-		"/":                         anybody(h.NotFound),
-		"GET /broken":               in(func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("the cat sat on %s", "s3cret") }),
+		"GET /{$}":                      in(h.Home),
+		"GET /agents":                   in(h.Agents),
+		"GET /agents/new":               in(h.AgentNew),
+		"POST /agents":                  in(h.AgentCreate),
+		"GET /agents/{id}":              in(h.Agent),
+		"GET /agents/{id}/revoke":       in(h.AgentRevokePage),
+		"POST /agents/{id}/revoke":      in(h.AgentRevoke),
+		"GET /agents/{id}/token":        in(h.AgentToken),
+		"POST /agents/{id}/token":       in(h.AgentRenew),
+		"POST /agents/{id}/promote":     in(h.AgentPromote),
+		"POST /agents/{id}/demote":      in(h.AgentDemote),
+		"GET /asks":                     in(h.Asks),
+		"GET /asks/{id}":                in(h.Ask),
+		"POST /agents/{id}/answers":     in(h.AgentAskAgain),
+		"POST /asks/{id}":               in(h.AskAnswer),
+		"GET /activity":                 in(h.Activity),
+		"GET /activity/verify":          in(h.ActivityVerify),
+		"GET /activity/{id}":            in(h.Run),
+		"GET /upstreams":                in(h.Upstreams),
+		"POST /upstreams":               in(h.UpstreamCreate),
+		"GET /upstreams/new":            in(h.UpstreamNew),
+		"GET /upstreams/{id}":           in(h.Upstream),
+		"POST /upstreams/{id}/test":     in(h.UpstreamTest),
+		"GET /upstreams/{id}/change":    in(h.UpstreamChangePage),
+		"POST /upstreams/{id}/settings": in(h.UpstreamSettings),
+		"POST /upstreams/{id}/headers":  in(h.UpstreamHeaders),
+		"GET /upstreams/{id}/remove":    in(h.UpstreamRemovePage),
+		"POST /upstreams/{id}/remove":   in(h.UpstreamRemove),
+		"POST /secrets":                 in(h.SecretSet),
+		"GET /secrets/{id}/remove":      in(h.SecretRemovePage),
+		"POST /secrets/{id}/remove":     in(h.SecretRemove),
+		"GET /live/asks":                in(h.LiveAsks),
+		"GET /live/asks/{id}":           in(h.LiveAsk),
+		"GET /live/agents":              in(h.LiveAgents),
+		"GET /live/agents/{id}":         in(h.LiveAgent),
+		"GET /signin":                   anybody(h.SignInPage),
+		"POST /signin":                  anybody(h.SignIn),
+		"POST /signout":                 in(h.SignOut),
+		"GET /setup/{token}":            anybody(h.SetupPage),
+		"POST /setup/{token}":           anybody(h.Setup),
+		"/":                             anybody(h.NotFound),
+		"GET /broken":                   in(func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("the cat sat on %s", "s3cret") }),
 		"GET /slow": h.Session(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.loaded <- struct{}{}
 			<-s.gate
@@ -396,4 +431,33 @@ func tools(t *testing.T, sources ...catalog.Source) *catalog.Catalog {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// upstreams is a source of upstreams, which may be on loopback.
+func upstreams(t *testing.T, db *store.DB, keys *vault.Keyring) *upstream.Source {
+	t.Helper()
+	client, err := egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	s, err := upstream.NewSource(upstream.Config{DB: db, Keys: keys, Client: client, Version: "test", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// writer is an audit log that is written until the test ends.
+func writer(t *testing.T, db *store.DB) *audit.Writer {
+	t.Helper()
+	w := audit.New(audit.Config{DB: db, Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return w
 }

@@ -124,6 +124,9 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request, look func(context
 	w.WriteHeader(http.StatusOK)
 
 	s := stream{w: w, out: http.NewResponseController(w)}
+	if err := s.write(nil); err != nil { // a page that has nothing to hear yet still hears that it may wait
+		return nil // the browser left
+	}
 	tick, silence := time.NewTicker(h.c.LiveEvery), time.NewTicker(h.keepAlive)
 	defer tick.Stop()
 	defer silence.Stop()

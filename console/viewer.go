@@ -118,8 +118,11 @@ func (h *Handler) still(ctx context.Context, v viewer) (bool, error) {
 
 // The entries of the side list.
 const (
-	atHome   = "Home"
-	atAgents = "Agents"
+	atHome      = "Home"
+	atAsks      = "Asks"
+	atActivity  = "Activity"
+	atAgents    = "Agents"
+	atUpstreams = "Upstreams"
 )
 
 // frame is the shell of v's pages. here is the entry of the side list that the page belongs to, or "".
@@ -128,14 +131,31 @@ func (v viewer) frame(here string) web.Shell {
 		return web.NavItem{Label: label, URL: url, Icon: icon, Current: label == here}
 	}
 	return web.Shell{Org: v.org, User: v.email, Nav: []web.NavGroup{
-		{Items: []web.NavItem{item(atHome, "/", "home")}},
-		{Label: "Access", Items: []web.NavItem{item(atAgents, "/agents", "agent")}},
+		{Items: []web.NavItem{item(atHome, "/", "home"), item(atAsks, "/asks", "ask"), item(atActivity, "/activity", "activity")}},
+		{Label: "Access", Items: []web.NavItem{item(atAgents, "/agents", "agent"), item(atUpstreams, "/upstreams", "upstream")}},
 	}}
 }
 
-// shell is v's frame with the sentence that the last POST left, which is shown once.
+// frame is the viewer's frame with how many asks wait for them.
+func (h *Handler) frame(ctx context.Context, here string) (web.Shell, error) {
+	v := viewerOf(ctx)
+	s := v.frame(here)
+	err := h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
+		s.Nav[0].Items[1].Waiting, err = tx.CountOpenAsks(ctx)
+		return err
+	})
+	if err != nil {
+		return web.Shell{}, fmt.Errorf("count asks: %w", err)
+	}
+	return s, nil
+}
+
+// shell is the viewer's frame with the sentence that the last POST left, which is shown once.
 func (h *Handler) shell(ctx context.Context, here string) (web.Shell, error) {
-	s := viewerOf(ctx).frame(here)
+	s, err := h.frame(ctx, here)
+	if err != nil {
+		return web.Shell{}, err
+	}
 	if s.Flash = h.sessions.GetString(ctx, keyFlash); s.Flash == "" {
 		return s, nil
 	}

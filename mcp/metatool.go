@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -12,6 +13,7 @@ import (
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/invoke"
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 )
@@ -67,11 +69,13 @@ func metaTools() []metaTool {
 		{run: findTool, Tool: catalog.Tool{
 			Name: "find_tool", Title: "Find a tool", ReadOnly: true,
 			Description: "Called first when a task has no fitting tool in the list. Searches every tool this agent can reach by the words of query and " +
-				"answers {tools, connections, more, note}: each tool with its vendor, name, description, inputSchema, effects and whether it is promoted; " +
-				"connections with their ids; more is how many matches were left out. A match can be run at once with run_tool, or promoted into the list.",
+				"answers {tools, connections, more, cursor, note}, the best match first: each tool with its vendor, name, description, inputSchema, effects and " +
+				"whether it is promoted; connections with their ids; more is how many matches come after these, and cursor, given again with the " +
+				"same query, goes on there. A word of what the tool does and one of what it is about find most; a vendor's name narrows. A match can be run at once with run_tool, or promoted into the list.",
 			InputSchema: jsontext.Value(`{"type":"object","properties":{` +
 				`"query":{"type":"string","minLength":1,"maxLength":1000,"description":"What the tool should do, in a few words."},` +
-				`"limit":{"type":"integer","minimum":1,"maximum":20,"default":5,"description":"How many matches to return."}},` +
+				`"limit":{"type":"integer","minimum":1,"maximum":20,"default":5,"description":"How many matches to return."},` +
+				`"cursor":{"type":"string","minLength":1,"maxLength":1000,"description":"From the last answer to the same query, to see the matches after it."}},` +
 				`"required":["query"],"additionalProperties":false}`),
 		}},
 		runToolTool, runStatusTool, readResultTool,
@@ -124,8 +128,9 @@ type foundTool struct {
 
 func findTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Value, error) {
 	in := struct {
-		Query string  `json:"query"`
-		Limit float64 `json:"limit"` // 5, 5.0 and 5e0 are one integer to JSON Schema
+		Query  string  `json:"query"`
+		Limit  float64 `json:"limit"` // 5, 5.0 and 5e0 are one integer to JSON Schema
+		Cursor string  `json:"cursor"`
 	}{Limit: 5}
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, badArguments(err)
@@ -139,33 +144,70 @@ func findTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Va
 	if err != nil {
 		return nil, err
 	}
-	hits, err := catalog.Find(known.All(), in.Query, promoted)
+	hits, err := known.Find(in.Query, promoted)
 	if err != nil {
 		return nil, err
 	}
-	limit := int(in.Limit)
+	first := 0
+	if in.Cursor != "" {
+		if first, err = q.foundBefore(hits, in.Query, in.Cursor); err != nil {
+			return nil, err
+		}
+	}
+	end := min(len(hits), first+int(in.Limit))
 	out := struct {
 		Tools       []foundTool `json:"tools"`
 		Connections []struct{}  `json:"connections"`
 		More        int         `json:"more"`
+		Cursor      string      `json:"cursor,omitempty"`
 		Note        string      `json:"note"`
-	}{Tools: []foundTool{}, Connections: []struct{}{}, More: max(0, len(hits)-limit)}
-	for _, hit := range hits[:min(len(hits), limit)] {
+	}{Tools: []foundTool{}, Connections: []struct{}{}, More: len(hits) - end}
+	for _, hit := range hits[first:end] {
 		out.Tools = append(out.Tools, foundTool{
 			Vendor: hit.Vendor, Name: hit.Name, Tool: hit.Wire(), Source: string(hit.Kind), Description: hit.Description,
 			Promoted: promoted[hit.Wire()], InputSchema: hit.InputSchema, Annotations: annotations(hit.Tool),
 		})
 	}
-	out.Note = findNote(len(out.Tools), out.More)
+	if out.More > 0 {
+		out.Cursor = q.findCursor(hits, in.Query, end)
+	}
+	out.Note = findNote(len(out.Tools), first, out.More)
 	return asResult(out)
 }
 
-func findNote(shown, more int) string {
+// findPlace is where a cursor of find_tool holds: for this agent and this query.
+func findPlace(c store.Caller, query string) []byte {
+	return []byte("find_tool " + c.Agent.String() + " " + query)
+}
+
+// findCursor names the last of the first n hits, and n for when it is gone.
+func (q *request) findCursor(hits []catalog.Hit, query string, n int) string {
+	return sealText(q.h.c.Sessions, findPlace(q.caller, query), fmt.Appendf(nil, "%d %s", n, hits[n-1].Wire()))
+}
+
+// foundBefore is how many hits come before those that a cursor asks for. The tools may have moved since it was given.
+func (q *request) foundBefore(hits []catalog.Hit, query, cursor string) (int, error) {
+	plain, err := openText(q.h.c.Sessions, findPlace(q.caller, query), cursor)
+	if err != nil {
+		return 0, reason.Refuse(reason.InputInvalid, "cursor is not one that find_tool gave for this query. Leave it out to begin anew.").Field("cursor")
+	}
+	var n int
+	var last string
+	if _, err := fmt.Sscanf(string(plain), "%d %s", &n, &last); err != nil {
+		return 0, fmt.Errorf("read our own cursor: %w", err)
+	}
+	if i := slices.IndexFunc(hits, func(h catalog.Hit) bool { return h.Wire() == last }); i >= 0 {
+		return i + 1, nil
+	}
+	return min(n, len(hits)), nil
+}
+
+func findNote(shown, before, more int) string {
 	switch {
-	case shown == 0:
+	case shown == 0 && before == 0:
 		return "No tool matches these words. Other words for the same thing may match."
 	case more > 0:
-		return fmt.Sprintf("%d more match. A narrower query, or a higher limit, shows them.", more)
+		return fmt.Sprintf("%d more match less well. A narrower query, a higher limit, or the cursor shows them.", more)
 	}
 	return "These are all the matches."
 }

@@ -73,6 +73,7 @@ func runTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Val
 	if !in.Detached {
 		return q.invoke(ctx, call)
 	}
+	q.use(ctx, call.Tool)() // noted once: no run lasts as long as a tool may be idle
 	id, err := q.h.c.Invoker.Detach(ctx, call)
 	if err != nil {
 		return nil, err

@@ -35,17 +35,20 @@ func TestTheUseOfAPromotedToolIsWrittenDown(t *testing.T) {
 	agent, token := k.Agent(t)
 	c := &client{t: t, url: k.URL + "/mcp", token: token}
 	c.open("2025-11-25")
-	for _, name := range []string{"fail", "refuse", "foreign"} {
+	for _, name := range []string{"fail", "refuse", "foreign", "wait"} {
 		if got := c.call("promote", `{"vendor":"probe","name":"`+name+`"}`); got.IsError {
 			t.Fatal(got.text())
 		}
 	}
 	c.call("probe__fail", `{}`) // a call that failed was a call
 	c.call("run_tool", `{"vendor":"probe","name":"refuse"}`)
+	c.call("run_tool", `{"vendor":"probe","name":"foreign","detached":true}`)
 	c.call("probe__panic", `{}`) // not of the working set
 	used := func(tool string) bool { return !lastUsed(t, k, k.Owner, agent.ID, tool).IsZero() }
-	eventually(t, "the use of both tools", func() bool { return used("probe__fail") && used("probe__refuse") })
-	if used("probe__foreign") || used("probe__panic") {
+	eventually(t, "the use of three tools", func() bool {
+		return used("probe__fail") && used("probe__refuse") && used("probe__foreign")
+	})
+	if used("probe__wait") || used("probe__panic") {
 		t.Error("a tool that was not called counts as used")
 	}
 }

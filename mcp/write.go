@@ -29,7 +29,11 @@ func accepts(h http.Header, want string) bool {
 	}
 	kind, _, _ := strings.Cut(want, "/")
 	for part := range strings.SplitSeq(strings.Join(lines, ","), ",") {
-		t, params, err := mime.ParseMediaType(strings.TrimSpace(part))
+		part = strings.TrimSpace(part)
+		if part == want { // as nearly every client writes it
+			return true
+		}
+		t, params, err := mime.ParseMediaType(part)
 		if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 			continue
 		}

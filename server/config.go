@@ -23,6 +23,8 @@ type Config struct {
 	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address."`
 	RateAPI    string `name:"rate-api" env:"GRAFT_RATE_API" default:"20/s" help:"State-changing requests in the console, per user."`
 
+	AuditKeep int32 `env:"GRAFT_AUDIT_KEEP" default:"400" help:"Days that the audit log is kept, 7 or more; 0 keeps everything."`
+
 	MetricsListen string `env:"GRAFT_METRICS_LISTEN" help:"Address to serve /metrics on, apart from everything else. Off when absent."`
 }
 
@@ -132,6 +134,9 @@ func (c Config) settle() (settings, error) {
 	}
 	if c.MetricsListen != "" && !hasPort(c.MetricsListen) {
 		wrong.Add("GRAFT_METRICS_LISTEN", "must be host:port, not %q", c.MetricsListen)
+	}
+	if c.AuditKeep != 0 && c.AuditKeep < 7 {
+		wrong.Add("GRAFT_AUDIT_KEEP", "must be a whole number of days, 7 or more, or 0 to keep everything")
 	}
 	for _, o := range c.OriginsAllow {
 		p, err := parseOriginPattern(o)

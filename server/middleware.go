@@ -50,15 +50,15 @@ func (s *Server) withEvent(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &event{id: strings.ToLower(rand.Text()[:16])}
 		w.Header().Set("X-Request-Id", e.id)
-		ctx := context.WithValue(r.Context(), eventKey{}, e)
+		r = r.WithContext(context.WithValue(r.Context(), eventKey{}, e))
 		out := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 		began := time.Now()
 		s.metrics.active.Inc()
 		defer func() {
 			s.metrics.active.Dec()
-			s.logRequest(r.WithContext(ctx), e, out.Status(), time.Since(began))
+			s.logRequest(r, e, out.Status(), time.Since(began))
 		}()
-		next.ServeHTTP(out, r.WithContext(ctx))
+		next.ServeHTTP(out, r)
 	})
 }
 

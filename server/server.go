@@ -21,7 +21,9 @@ import (
 	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/invoke"
+	"github.com/getgraft/graft/internal/job"
 	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/upstream"
 	"github.com/getgraft/graft/internal/vault"
@@ -34,7 +36,7 @@ import (
 // Deps is what a Server is given beside its Config. All of it is required but Now, KeepAlive and BodyTime.
 type Deps struct {
 	DB *store.DB
-	// DirectURL is a direct connection to DB's database, for the bus.
+	// DirectURL is a direct connection to DB's database, for the bus and for jobs.
 	DirectURL string
 	Master    *vault.MasterKeys
 	Log       *slog.Logger
@@ -61,6 +63,8 @@ type Server struct {
 	verifier *oauth.Verifier
 	bus      *bus.Bus
 	sessions *sealBox
+	signing  *signing.Keys
+	jobs     *job.Client
 	audit    *audit.Writer
 	desk     *approval.Desk
 	invoker  *invoke.Invoker
@@ -110,6 +114,11 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
+	s.signing = signing.New(d.DB, d.Master)
+	if s.jobs, err = job.Open(ctx, job.Config{URL: d.DirectURL, Log: d.Log, Periodic: s.periodic()}); err != nil {
+		return nil, err
+	}
+	d.DB.InsertJobsWith(s.jobs.Insert)
 	if s.keys, err = OpenKeyring(d.DB, d.Master); err != nil {
 		return nil, err
 	}
@@ -148,7 +157,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 		return nil, err
 	}
 	s.console, err = console.New(console.Config{
-		DB: d.DB, Catalog: tools, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		DB: d.DB, Catalog: tools, Desk: s.desk, Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
 		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
@@ -199,6 +208,8 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 		return nil
 	})
 	beside.Go(func() error { s.sweep(background); return nil })
+	beside.Go(func() error { s.jobs.Run(background); return nil })
+	defer s.jobs.Close()
 	failed := make(chan error, len(servers))
 	for i, srv := range servers {
 		serving.Go(func() error {

@@ -134,6 +134,7 @@ type AgentDetail struct {
 	Connect   []Connect
 	Sessions  []Session
 	Tools     []WorkingTool
+	Answers   []Answer
 	IdleDays  int // a tool that was not used for longer leaves
 	ToolCap   int // above it, tools never used leave
 	Promote   Field
@@ -198,6 +199,15 @@ func (v AgentDetail) rule() string {
 
 func (v AgentDetail) promoteInput() input {
 	return input{ID: "promote", Label: "Promote a tool", Type: "text", Field: v.Promote, Code: true, Required: true, List: "promotable"}
+}
+
+// Answer is what a person once answered for all later calls of a tool.
+type Answer struct {
+	Tool  string
+	Says  string // "allowed, version 2", "denied", "asks every time"
+	Dot   string // a class of .dot
+	SetBy string
+	SetAt time.Time
 }
 
 // AgentRevoke is the question before an agent is revoked, as a page.

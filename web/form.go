@@ -25,6 +25,14 @@ type input struct {
 	Code         bool   // what a machine reads: mono, no spelling
 }
 
+// tick is a box to tick, with one sentence that says what it means.
+type tick struct {
+	ID    string // of the control; its name too
+	Label string
+	Help  string
+	On    bool
+}
+
 // describedBy names the sentences under the control that there are.
 func (in input) describedBy() string {
 	var ids []string

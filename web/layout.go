@@ -26,11 +26,26 @@ type NavItem struct {
 	URL     string
 	Icon    string // a name in icons
 	Current bool   // this page, or one below it
+	Waiting int    // what waits for the person behind it
+}
+
+// waiting is the entry behind which something waits, for the bar that a phone
+// shows instead of the list.
+func (s Shell) waiting() NavItem {
+	for _, group := range s.Nav {
+		for _, item := range group.Items {
+			if item.Waiting > 0 {
+				return item
+			}
+		}
+	}
+	return NavItem{}
 }
 
 // Focus is the frame of a page with one question, for anybody.
 type Focus struct {
 	Host  string // where this is: graft.example.org
+	User  string // who is signed in, by e-mail; "" says nothing of it
 	Theme string // as in Shell
 	Flash string // as in Shell
 }

@@ -101,9 +101,9 @@ func TestEveryControlHasAName(t *testing.T) {
 		for _, n := range elements(doc) {
 			named := attr(n, "aria-label") != ""
 			switch n.DataAtom {
-			case atom.Input:
+			case atom.Input, atom.Select, atom.Textarea:
 				if attr(n, "type") != "hidden" && !named && !labelled[attr(n, "id")] {
-					t.Errorf("%s: input %q has no label", p.name, attr(n, "name"))
+					t.Errorf("%s: %s %q has no label", p.name, n.Data, attr(n, "name"))
 				}
 			case atom.Button, atom.A, atom.Summary:
 				if !named && text(n) == "" {
@@ -188,7 +188,7 @@ func TestSideListShowsOnlyWhatItIsGiven(t *testing.T) {
 			got = append(got, attr(n, "href")+" "+text(n)+" "+attr(n, "aria-current"))
 		}
 	}
-	want := []string{"/ Northfield ", "/ Home ", "/agents Agents page"}
+	want := []string{"/ Northfield ", "/ Home ", "/asks Asks ", "/activity Activity ", "/agents Agents page", "/upstreams Upstreams "}
 	if !slices.Equal(got, want) {
 		t.Errorf("links of the side list = %q, want %q", got, want)
 	}
@@ -309,10 +309,35 @@ func TestHostileWordsStayWords(t *testing.T) {
 	nothing.Rows = nil
 	v := web.AgentDetail{
 		Shell: s, Now: now, Agent: agent, Token: "grft_x", TokenMade: now, Gateway: gateway, Connect: web.ConnectBlocks(gateway, bad), Change: true,
-		Sessions: []web.Session{{Client: bad, OpenedAt: now, SeenAt: now}}, Tools: []web.WorkingTool{{Name: bad, Effects: web.Reads, PromotedAt: now, Cause: bad}},
+		Sessions: []web.Session{{Client: bad, OpenedAt: now, SeenAt: now}}, Tools: []web.WorkingTool{{Name: bad, Effects: web.Reads, PromotedAt: now, Cause: bad}}, Answers: []web.Answer{{Tool: bad, Says: "denied", SetBy: bad, SetAt: now}},
 	}
+	up := web.Upstream{Name: bad, URL: "/upstreams/ups_1", Address: bad, Tools: 1, Error: bad, Next: bad, AddedBy: bad, AddedAt: now}
+	secret := web.OrgSecret{Name: bad, URL: "/secrets/sec_1", UsedBy: []string{bad}, SetBy: bad, SetAt: now}
+	entry := web.Entry{URL: "/activity/run_1", At: now, Tool: bad, Who: bad, Outcome: web.Outcome{Word: bad}}
+	question := web.Ask{
+		Focus: web.Focus{Host: "graft.northfield.example", User: bad}, Now: now, URL: "/asks/ask_1", Mark: "m", State: web.AskWaits, AgentURL: "/agents/agt_1", MadeBy: bad, Said: bad,
+		AskSummary: web.AskSummary{Page: "/asks/ask_1", Agent: bad, Tool: bad, AskedAt: now, ExpiresAt: now}, Connection: bad, Digest: "ab", Error: bad, AnsweredBy: bad, AnsweredAt: now,
+		Upstream:  &web.AskRoute{Name: bad, Scheme: "https://", Host: bad, Address: bad, Tool: bad},
+		Arguments: []web.Argument{{Name: bad, Value: bad}}, JSON: bad,
+	}
+	answered := question
+	answered.State = web.AskDenied
 	for _, p := range []sample{
-		{"home", web.Home{Shell: s, Name: bad, Gateway: gateway, Agents: l}.Page()},
+		{"upstreams", web.Upstreams{Shell: s, Now: now, Rows: []web.Upstream{up}, Secrets: web.Secrets{Rows: []web.OrgSecret{secret}, Name: field, Secret: field, Error: bad}, Change: true}.Page()},
+		{"new upstream", web.UpstreamNew{Shell: s, Name: field, Address: field, Headers: []web.Header{{Name: field, Value: field}}, Secrets: []string{bad}, Include: field, Exclude: field, Error: bad}.Page()},
+		{"upstream", web.UpstreamDetail{
+			Shell: s, Now: now, Upstream: up, Show: bad, Tools: []web.UpstreamTool{{Name: bad, Original: bad, Summary: bad, Effects: web.Reads}, {Name: bad, LeftOut: bad}},
+			Headers: []string{bad}, Uses: []string{bad}, Include: []string{bad}, Exclude: []string{bad}, Change: true,
+		}.Page()},
+		{"change upstream", web.UpstreamChange{Shell: s, Upstream: up, Headers: []web.Header{{Name: field, Value: field}}, Include: field, Exclude: field, Error: bad, HeadError: bad}.Page()},
+		{"remove upstream", web.UpstreamRemove{Shell: s, Upstream: up}.Page()},
+		{"remove secret", web.SecretRemove{Shell: s, Secret: secret}.Page()},
+		{"activity", web.Activity{Shell: s, Now: now, Filters: web.Filters{Tool: bad}, Agents: []web.Choice{{Value: "a", Label: bad}}, Rows: []web.Entry{entry, {URL: "/activity/run_2", At: now, Line: bad, Who: bad}}}.Page()},
+		{"run", web.Run{Shell: s, Now: now, ID: bad, Tool: bad, At: now, Outcome: web.Outcome{Word: bad}, Agent: bad, AgentURL: "/agents/agt_1", User: bad, Source: bad, Connection: bad, Place: bad, Steps: []web.Step{{What: bad, More: bad}}}.Page()},
+		{"asks", web.Asks{Shell: s, List: web.AskList{Now: now, Rows: []web.AskSummary{question.AskSummary}}}.Page()},
+		{"ask", question.Page()},
+		{"ask, answered", answered.Page()},
+		{"home", web.Home{Shell: s, Name: bad, Gateway: gateway, Agents: l, Asks: web.AskList{Now: now, Rows: []web.AskSummary{question.AskSummary}}, Waiting: 1, Failing: []web.Upstream{up}}.Page()},
 		{"agents", web.Agents{Shell: s, List: l}.Page()},
 		{"none found", web.Agents{Shell: s, List: nothing}.Page()},
 		{"new agent", web.AgentNew{Shell: s, Name: field, Error: bad}.Page()},
@@ -336,7 +361,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 				}
 			}
 			for c := n.FirstChild; c != nil; c = c.NextSibling {
-				if c.Type == html.TextNode && strings.ContainsAny(c.Data, "\u202e\u2066\x07") {
+				if c.Type == html.TextNode && n.DataAtom != atom.Textarea && strings.ContainsAny(c.Data, "\u202e\u2066\x07") {
 					t.Errorf("%s: <%s> shows %q, want no mark that turns the writing", p.name, n.Data, c.Data)
 				}
 				shown = shown || strings.Contains(c.Data, "<script>alert(1)</script>")

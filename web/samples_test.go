@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -22,8 +23,15 @@ func shell(current, flash string) web.Shell {
 	return web.Shell{
 		Org: "Northfield", User: "rowan@northfield.example", Flash: flash,
 		Nav: []web.NavGroup{
-			{Items: []web.NavItem{{Label: "Home", URL: "/", Icon: "home", Current: current == "home"}}},
-			{Label: "Access", Items: []web.NavItem{{Label: "Agents", URL: "/agents", Icon: "agent", Current: current == "agents"}}},
+			{Items: []web.NavItem{
+				{Label: "Home", URL: "/", Icon: "home", Current: current == "home"},
+				{Label: "Asks", URL: "/asks", Icon: "ask", Current: current == "asks"},
+				{Label: "Activity", URL: "/activity", Icon: "activity", Current: current == "activity"},
+			}},
+			{Label: "Access", Items: []web.NavItem{
+				{Label: "Agents", URL: "/agents", Icon: "agent", Current: current == "agents"},
+				{Label: "Upstreams", URL: "/upstreams", Icon: "upstream", Current: current == "upstreams"},
+			}},
 		},
 	}
 }
@@ -54,6 +62,10 @@ func detail() web.AgentDetail {
 			{Client: "Hermes 0.9", OpenedAt: now.Add(-11 * time.Minute), SeenAt: now.Add(-12 * time.Second), Streams: 1},
 			{Client: "Hermes 0.9", OpenedAt: now.Add(-3 * time.Hour), SeenAt: now.Add(-40 * time.Minute)},
 		},
+		Answers: []web.Answer{
+			{Tool: "linear__create_issue", Says: "allowed, version 2", Dot: "ok", SetBy: "you", SetAt: now.Add(-26 * time.Hour)},
+			{Tool: "github__delete_branch", Says: "denied", Dot: "bad", SetBy: "Ana Ferreira", SetAt: now.Add(-time.Hour)},
+		},
 		Tools: []web.WorkingTool{
 			{Name: "builtin__reshape", Effects: web.Reads, PromotedAt: now.Add(-7 * time.Minute), LastUsed: now.Add(-time.Minute), Cause: "promoted by the agent"},
 			{Name: "linear__create_issue", Effects: web.Writes, PromotedAt: now.Add(-26 * time.Hour), Cause: "promoted by the agent"},
@@ -67,9 +79,119 @@ func detail() web.AgentDetail {
 	}
 }
 
+func upstreams() []web.Upstream {
+	added := now.Add(-20 * 24 * time.Hour)
+	return []web.Upstream{
+		{Name: "linear", URL: "/upstreams/ups_1", Address: "https://mcp.linear.app/mcp", Health: web.Healthy, Tools: 23, LeftOut: 1, ListedAt: now.Add(-4 * time.Minute), AddedBy: "you", AddedAt: added},
+		{
+			Name: "warehouse", URL: "/upstreams/ups_2", Address: "https://mcp.warehouse.northfield.example/v2/tenants/northfield-production/mcp", Health: web.Failing, Tools: 7,
+			ListedAt: now.Add(-26 * time.Hour), Error: "It refused the credential (401).", Next: "Save the secret WAREHOUSE_KEY anew, then test.", AddedBy: "Ana Ferreira", AddedAt: added,
+		},
+		{Name: "notes", URL: "/upstreams/ups_3", Address: "https://notes.example/mcp", Health: web.NotTried, AddedBy: "Ana Ferreira", AddedAt: now.Add(-time.Second)},
+	}
+}
+
+func secrets() web.Secrets {
+	return web.Secrets{Rows: []web.OrgSecret{
+		{Name: "LINEAR_KEY", URL: "/secrets/sec_1", UsedBy: []string{"linear"}, SetBy: "Ana Ferreira", SetAt: now.Add(-3 * 24 * time.Hour)},
+		{Name: "WAREHOUSE_KEY", URL: "/secrets/sec_2", SetBy: "you", SetAt: now.Add(-40 * time.Minute)},
+	}}
+}
+
+func upstreamDetail() web.UpstreamDetail {
+	return web.UpstreamDetail{
+		Shell: shell("upstreams", ""), Now: now, Upstream: upstreams()[0], Headers: []string{"Authorization", "X-Team"}, Uses: []string{"LINEAR_KEY"},
+		TrustHints: true, Include: nil, Exclude: []string{"delete_workspace"}, Listed: web.ListedNone, Change: true,
+		Tools: []web.UpstreamTool{
+			{Name: "linear__create_issue", Original: "create_issue", Summary: "Creates an issue in a team.", Effects: web.Destroys, Version: 2},
+			{Name: "linear__get_issue", Original: "get_issue", Summary: "Returns one issue with its comments.", Effects: web.Reads, Version: 1},
+			{Name: "linear__list_issues", Original: "list_issues", Effects: web.Writes, Version: 1},
+			{Name: "linear__delete_workspace", Original: "delete_workspace", LeftOut: "It is on the list of tools to leave out."},
+			{Name: "linear__odd", Original: "odd", LeftOut: "Its input schema is not an object."},
+		},
+	}
+}
+
+func activity() web.Activity {
+	return web.Activity{
+		Shell: shell("activity", ""), Now: now,
+		Kinds:    []web.Choice{{"", "Everything"}, {"call", "Calls"}},
+		Agents:   []web.Choice{{"", "Any agent"}, {"agt_1", "hermes-prod"}},
+		Outcomes: []web.Choice{{"", "Any outcome"}, {"ok", "Went well"}, {"refused", "Refused"}},
+		Sinces:   []web.Choice{{"", "All time"}, {"24h", "Last 24 hours"}},
+		Older:    "/activity?before=1",
+		Rows: []web.Entry{
+			{URL: "/activity/run_5", At: now.Add(-12 * time.Second), Tool: "linear__create_issue", Who: "hermes-prod", Outcome: web.Outcome{Dot: "wait", Word: "awaiting_approval"}, Took: 2 * time.Millisecond},
+			{URL: "/activity/run_4", At: now.Add(-time.Minute), Tool: "linear__list_issues", Who: "hermes-prod", Outcome: web.Outcome{Dot: "ok", Word: "ok"}, Took: 214 * time.Millisecond},
+			{URL: "/activity/run_3", At: now.Add(-2 * time.Minute), Line: "Allowed linear__comment to hermes-prod", Who: "you", Outcome: web.Outcome{Word: "decision"}},
+			{URL: "/activity/run_2", At: now.Add(-time.Hour), Tool: "warehouse__drop_a_table_with_a_rather_long_name", Who: "codex-laptop", Outcome: web.Outcome{Dot: "bad", Word: "upstream_unauthorized"}, Took: 1400 * time.Millisecond},
+			{At: now.Add(-26 * time.Hour), Line: "Added upstream linear", Who: "Ana Ferreira", Outcome: web.Outcome{Word: "change"}},
+		},
+	}
+}
+
+func run() web.Run {
+	return web.Run{
+		Shell: shell("activity", ""), Now: now, ID: "run_068p5k0000000000000000000", Tool: "linear__create_issue", Outcome: web.Outcome{Dot: "ok", Word: "ok"},
+		At: now.Add(-12 * time.Second), Took: 214 * time.Millisecond, Agent: "hermes-prod", AgentURL: "/agents/agt_1", Via: "an agent’s token", Version: 2,
+		Source: "upstream linear", Connection: "con_068p5k", Digest: "b7e104c952fd8a30b7e104c952fd8a30b7e104c952fd8a30b7e104c952fd8a30", Place: "entry 48,211 of writer 3",
+		Steps: []web.Step{
+			{Dot: "ok", What: "Asked by hermes-prod"},
+			{Dot: "ok", What: "Allowed by Ana Ferreira", More: "3 days ago, for version 2", URL: "/asks/ask_1"},
+			{Dot: "ok", What: "Intent recorded", More: "before anything left", After: 3 * time.Millisecond},
+			{Dot: "ok", What: "Sent to linear"},
+			{Dot: "ok", What: "Answered: ok", After: 214 * time.Millisecond},
+			{What: "Read by nobody yet", Todo: true},
+		},
+	}
+}
+
+func ask() web.Ask {
+	long, cut := web.CutArgument(strings.Repeat("The export job stops at the first empty region. ", 40))
+	return web.Ask{
+		Focus: web.Focus{Host: "graft.northfield.example", User: "rowan@northfield.example"}, Now: now, Live: "/live/asks/ask_1", URL: "/asks/ask_1", Mark: "m4rk", State: web.AskWaits,
+		AskSummary: asks()[0], AgentURL: "/agents/agt_1", MadeBy: "you", Effects: web.Destroys, Said: "Creates an issue in a team.",
+		Upstream: &web.AskRoute{Name: "linear", Scheme: "https://", Host: "mcp.linear.app", Address: "/mcp", Tool: "create_issue"}, Version: 2, Connection: "linear, Northfield",
+		Arguments: []web.Argument{
+			{Name: "team", Value: "Platform"},
+			{Name: "title", Value: "Nightly export fails when a region returns no rows"},
+			{Name: "description", Value: "Seen on 28, 29 and 30 November.\n\nSuggested: skip empty regions."},
+			{Name: "log", Value: long, Cut: cut},
+			{Name: "labels", Value: `["bug","export"]`, JSON: true},
+			{Name: "priority", Value: "2", JSON: true},
+		},
+		JSON:   "{\n  \"team\": \"Platform\"\n}",
+		Digest: "b7e104c952fd8a30",
+	}
+}
+
+func asks() []web.AskSummary {
+	return []web.AskSummary{
+		{Page: "/asks/ask_1", Agent: "hermes-prod", Tool: "linear__create_issue", AskedAt: now.Add(-12 * time.Second), ExpiresAt: now.Add(14 * time.Minute)},
+		{Page: "/asks/ask_2", Agent: "codex-laptop", Tool: "warehouse__drop_a_table_with_a_rather_long_name", AskedAt: now.Add(-5 * time.Hour), ExpiresAt: now.Add(19 * time.Hour)},
+	}
+}
+
+// waiting is the frame while that many asks wait.
+func waiting(n int) web.Shell {
+	s := shell("asks", "")
+	s.Nav[0].Items[1].Waiting = n
+	return s
+}
+
+func asked(state web.AskState, by string) web.Ask {
+	a := ask()
+	a.State, a.AnsweredBy, a.AnsweredAt = state, by, now.Add(-5*time.Second)
+	return a
+}
+
 func pages() []sample {
 	home := web.Home{Shell: shell("home", ""), Name: "Rowan", Gateway: gateway, Agents: list()}
 	homeEmpty := web.Home{Shell: shell("home", "You are signed in."), Gateway: gateway, Agents: web.AgentList{Now: now, Live: "/live/agents", Make: true}}
+
+	homeBusy := home
+	homeBusy.Shell.Nav = waiting(2).Nav
+	homeBusy.Asks, homeBusy.Waiting, homeBusy.Failing = web.AskList{Now: now, Rows: asks()}, 2, upstreams()[1:2]
 
 	noneFound := list()
 	noneFound.Rows, noneFound.Query = nil, "claude"
@@ -96,9 +218,83 @@ func pages() []sample {
 	failureIn.Shell = shell("agents", "")
 	failure.Focus = focus()
 
+	noHints := upstreamDetail()
+	noHints.TrustHints, noHints.Listed, noHints.Headers, noHints.Uses, noHints.Show = false, web.ListedAll, nil, nil, web.ShowReads
+	noHints.Tools = noHints.Tools[2:3]
+	leftOut := upstreamDetail()
+	leftOut.Show = web.ShowLeftOut
+	failing := upstreamDetail()
+	failing.Upstream = upstreams()[1]
+	untried := upstreamDetail()
+	untried.Upstream, untried.Tools, untried.Exclude = upstreams()[2], nil, nil
+	readsUpstream := failing
+	readsUpstream.Change = false
+	newUpstream := web.UpstreamNew{Shell: shell("upstreams", ""), Headers: make([]web.Header, 2)}
+	wrongUpstream := web.UpstreamNew{
+		Shell: shell("upstreams", ""), Name: web.Field{Value: "Linear!", Error: "Use small letters, digits and hyphens."},
+		Address: web.Field{Value: "http://10.0.0.8/mcp", Error: "This address is private. Use one that is reachable from the internet."},
+		Headers: []web.Header{{Name: web.Field{Value: "Authorization"}, Value: web.Field{Value: "Bearer ${LINEAR}", Error: "There is no secret LINEAR."}}, {}},
+		Secrets: []string{"LINEAR_KEY"}, TrustHints: true, Exclude: web.Field{Value: "delete_workspace"}, Error: "Nothing was added yet.",
+	}
+	badSecret := secrets()
+	badSecret.Name, badSecret.Error = web.Field{Value: "linear key", Error: "Use capitals, digits and underscores."}, "Nothing was saved."
+	noneMatch := activity()
+	noneMatch.Rows, noneMatch.Older, noneMatch.Filters = nil, "", web.Filters{Tool: "github", Outcome: "refused"}
+	noActivity := activity()
+	noActivity.Rows, noActivity.Older = nil, ""
+	lastPage := activity()
+	lastPage.Older, lastPage.Newest, lastPage.Filters = "", "/activity", web.Filters{Agent: "agt_1"}
+	change := run()
+	change.Tool, change.Line, change.Agent, change.User, change.Digest, change.Took, change.Version = "", "Added upstream linear", "", "you", "", 0, 0
+	change.Steps = change.Steps[:1]
+	builtin := ask()
+	builtin.Upstream, builtin.Effects, builtin.Arguments, builtin.Mark, builtin.Every, builtin.Error = nil, web.Writes, nil, "", true, "The answer did not arrive. Nothing was decided."
+	reading2 := ask()
+	reading2.Effects, reading2.Claimed = web.Reads, true
+	cutShort := ask()
+	cutShort.Arguments, cutShort.Cut, cutShort.JSON, cutShort.Every = nil, true, strings.Repeat(`{"body":"x`, 400), true
+	allowedOnce := asked(web.AskAllowed, "Ana Ferreira")
+	allowedOnce.Every = true
+
 	return []sample{
+		{"upstreams", web.Upstreams{Shell: shell("upstreams", "linear is added."), Now: now, Rows: upstreams(), Secrets: secrets(), Change: true}.Page()},
+		{"upstreams-empty", web.Upstreams{Shell: shell("upstreams", ""), Now: now, Change: true}.Page()},
+		{"upstreams-empty-reading", web.Upstreams{Shell: shell("upstreams", ""), Now: now}.Page()},
+		{"upstreams-reading", web.Upstreams{Shell: shell("upstreams", ""), Now: now, Rows: upstreams(), Secrets: secrets()}.Page()},
+		{"upstreams-secret-error", web.Upstreams{Shell: shell("upstreams", ""), Now: now, Rows: upstreams(), Secrets: badSecret, Change: true}.Page()},
+		{"upstream-new", newUpstream.Page()},
+		{"upstream-new-error", wrongUpstream.Page()},
+		{"upstream", upstreamDetail().Page()},
+		{"upstream-no-hints", noHints.Page()},
+		{"upstream-left-out", leftOut.Page()},
+		{"upstream-failing", failing.Page()},
+		{"upstream-untried", untried.Page()},
+		{"upstream-reading", readsUpstream.Page()},
+		{"upstream-remove", web.UpstreamRemove{Shell: shell("upstreams", ""), Upstream: upstreams()[0]}.Page()},
+		{"upstream-change", web.UpstreamChange{Shell: shell("upstreams", ""), Upstream: upstreams()[0], Headers: wrongUpstream.Headers, Exclude: web.Field{Value: "delete_workspace"}, HeadError: "Nothing was replaced."}.Page()},
+		{"secret-remove", web.SecretRemove{Shell: shell("upstreams", ""), Secret: secrets().Rows[0]}.Page()},
+		{"activity", activity().Page()},
+		{"activity-empty", noActivity.Page()},
+		{"activity-none-match", noneMatch.Page()},
+		{"activity-last", lastPage.Page()},
+		{"run", run().Page()},
+		{"run-change", change.Page()},
+		{"verify", web.Verify{Shell: shell("activity", ""), Org: "Northfield & Sons"}.Page()},
+		{"asks", web.Asks{Shell: waiting(2), List: web.AskList{Now: now, Live: "/live/asks", Rows: asks()}}.Page()},
+		{"asks-empty", web.Asks{Shell: waiting(0), List: web.AskList{Now: now, Live: "/live/asks"}}.Page()},
+		{"ask", ask().Page()},
+		{"ask-builtin-error", builtin.Page()},
+		{"ask-reads", reading2.Page()},
+		{"ask-cut", cutShort.Page()},
+		{"ask-allowed", asked(web.AskAllowed, "you").Page()},
+		{"ask-allowed-once", allowedOnce.Page()},
+		{"ask-denied", asked(web.AskDenied, "Ana Ferreira").Page()},
+		{"ask-expired", asked(web.AskExpired, "").Page()},
+		{"ask-withdrawn", asked(web.AskWithdrawn, "").Page()},
+		{"ask-link-dead", web.AskLinkDead{Focus: web.Focus{Host: "graft.northfield.example", User: "rowan@northfield.example"}}.Page()},
 		{"home", home.Page()},
 		{"home-empty", homeEmpty.Page()},
+		{"home-busy", homeBusy.Page()},
 		{"agents", web.Agents{Shell: shell("agents", "cursor-old is revoked."), List: list()}.Page()},
 		{"agents-empty", web.Agents{Shell: shell("agents", ""), List: web.AgentList{Now: now, Live: "/live/agents", Make: true}}.Page()},
 		{"agents-found", web.Agents{Shell: shell("agents", ""), List: found}.Page()},
@@ -137,6 +333,11 @@ func pages() []sample {
 func fragments() []sample {
 	a := agents()[1]
 	return []sample{
+		{"asks", web.AskList{Now: now, Live: "/live/asks", Rows: asks()}.Card()},
+		{"asks", web.AskList{Now: now, Live: "/live/asks"}.Card()},
+		{"ask-head", ask().Head(now)},
+		{"ask-decide", ask().Decide(now)},
+		{"ask-decide", asked(web.AskDenied, "you").Decide(now)},
 		{"agents", list().Card()},
 		{"agent-rows", list().Body()},
 		{"agent-count", list().Count()},

@@ -40,3 +40,23 @@ func date(t, now time.Time) string {
 func full(t time.Time) string {
 	return t.UTC().Format("2 Jan 2006, 15:04:05 UTC")
 }
+
+// left is how long from now t is, in words: "in 14 min"; "now" once it is over.
+// graft.js says the same words.
+func left(t, now time.Time) string {
+	d := t.Sub(now)
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("in %d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("in %d min", d/time.Minute)
+	case d < day:
+		return fmt.Sprintf("in %d h", d/time.Hour)
+	}
+	return fmt.Sprintf("in %d d", d/day)
+}
+
+// exact is t to the millisecond, for what is compared with a log.
+func exact(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05.000 UTC") }

@@ -20,12 +20,17 @@ type tenant struct {
 
 // as runs fn for the organisation, as the operator.
 func (t *tenant) as(ctx context.Context, p *program, fn func(*store.Tx) error) error {
+	return t.of(ctx, p, func(db *database, c store.Caller) error { return db.As(ctx, c, fn) })
+}
+
+// of opens the database for the organisation.
+func (t *tenant) of(ctx context.Context, p *program, act func(*database, store.Caller) error) error {
 	return p.with(ctx, t.Database, opening{migrates: true}, func(db *database) error {
 		o, err := db.System().OrganisationByName(ctx, t.Org)
 		if err != nil {
 			return err
 		}
-		return db.As(ctx, store.Caller{Org: o.ID, Role: store.RoleOwner, Via: store.ViaCLI}, fn)
+		return act(db, store.Caller{Org: o.ID, Role: store.RoleOwner, Via: store.ViaCLI})
 	})
 }
 
@@ -41,24 +46,9 @@ type agentAddCmd struct {
 func (c *agentAddCmd) Run(ctx context.Context, p *program) error {
 	var agent store.Agent
 	var token string
-	err := c.as(ctx, p, func(tx *store.Tx) (err error) {
-		var user store.UserID
-		if c.User == "" {
-			user, err = tx.FirstOwner(ctx)
-		} else if user, err = tx.MemberByEmail(ctx, c.User); store.IsAbsent(err) {
-			return fmt.Errorf("%s is not a member of the organisation", store.FoldEmail(c.User))
-		}
-		if err != nil {
-			return err
-		}
-		if agent, token, err = tx.CreateAgent(ctx, c.Name, user); err != nil || c.Passthrough == "" {
-			return err
-		}
-		u, err := upstreamByName(ctx, tx, c.Passthrough)
-		if err != nil {
-			return err
-		}
-		return tx.SetPassthrough(ctx, agent.ID, u.ID)
+	err := c.act(ctx, p, func(tx *store.Tx) (did string, err error) {
+		agent, token, err = c.make(ctx, tx)
+		return "Made agent " + agent.Name, err
 	})
 	if err != nil {
 		return err
@@ -69,6 +59,26 @@ func (c *agentAddCmd) Run(ctx context.Context, p *program) error {
 	p.say("%s is made. Its token is shown this once:", agent.Name)
 	_, err = fmt.Fprintln(p.stdout, token)
 	return err
+}
+
+func (c *agentAddCmd) make(ctx context.Context, tx *store.Tx) (agent store.Agent, token string, err error) {
+	var user store.UserID
+	if c.User == "" {
+		user, err = tx.FirstOwner(ctx)
+	} else if user, err = tx.MemberByEmail(ctx, c.User); store.IsAbsent(err) {
+		return agent, "", fmt.Errorf("%s is not a member of the organisation", store.FoldEmail(c.User))
+	}
+	if err != nil {
+		return agent, "", err
+	}
+	if agent, token, err = tx.CreateAgent(ctx, c.Name, user); err != nil || c.Passthrough == "" {
+		return agent, token, err
+	}
+	u, err := upstreamByName(ctx, tx, c.Passthrough)
+	if err != nil {
+		return agent, "", err
+	}
+	return agent, token, tx.SetPassthrough(ctx, agent.ID, u.ID)
 }
 
 type agentListCmd struct{ tenant }
@@ -123,14 +133,14 @@ type agentRevokeCmd struct {
 // Run revokes the live agent of that name.
 func (c *agentRevokeCmd) Run(ctx context.Context, p *program) error {
 	var agent store.Agent
-	err := c.as(ctx, p, func(tx *store.Tx) (err error) {
+	err := c.act(ctx, p, func(tx *store.Tx) (did string, err error) {
 		if agent, err = tx.AgentByName(ctx, c.Name); store.IsAbsent(err) {
-			return fmt.Errorf("there is no live agent called %q", c.Name)
+			return "", fmt.Errorf("there is no live agent called %q", c.Name)
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
-		return tx.RevokeAgent(ctx, agent.ID)
+		return "Revoked agent " + agent.Name, tx.RevokeAgent(ctx, agent.ID)
 	})
 	if err != nil {
 		return err

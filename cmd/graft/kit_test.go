@@ -34,6 +34,9 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if party() {
+		return
+	}
 	storetest.Main(m, func() {
 		if path, err := binary(); err == nil {
 			_ = os.RemoveAll(filepath.Dir(path))
@@ -120,6 +123,12 @@ type serving struct {
 // serve starts the gateway and waits for its line.
 func (h *home) serve(env ...string) *serving {
 	h.t.Helper()
+	return h.serveTo(nil, env...)
+}
+
+// serveTo is serve with the log in a file, or in errout where that is nil.
+func (h *home) serveTo(log *os.File, env ...string) *serving {
+	h.t.Helper()
 	cmd := h.command(context.WithoutCancel(h.t.Context()), env, "serve")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -127,6 +136,9 @@ func (h *home) serve(env ...string) *serving {
 	}
 	s := &serving{t: h.t, cmd: cmd, errout: &bytes.Buffer{}, done: make(chan error, 1)}
 	cmd.Stderr = s.errout
+	if log != nil {
+		cmd.Stderr = log // the process writes there itself
+	}
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}

@@ -46,15 +46,20 @@ type cli struct {
 		Rm   secretRmCmd   `cmd:"" help:"Destroy a secret."`
 	} `cmd:"" help:"Secrets that upstreams' headers are filled with."`
 	Upstream struct {
-		Add  upstreamAddCmd  `cmd:"" help:"Add an MCP server, and list its tools once."`
-		List upstreamListCmd `cmd:"" help:"List upstreams."`
-		Rm   upstreamRmCmd   `cmd:"" help:"Revoke an upstream: its tools go at once."`
+		Add      upstreamAddCmd      `cmd:"" help:"Add an MCP server, and list its tools once."`
+		List     upstreamListCmd     `cmd:"" help:"List upstreams."`
+		Rm       upstreamRmCmd       `cmd:"" help:"Revoke an upstream: its tools go at once."`
+		Override upstreamOverrideCmd `cmd:"" help:"Put a description of your own in place of a tool's."`
 	} `cmd:"" help:"MCP servers behind the gateway."`
 	MCP struct {
 		List  mcpListCmd  `cmd:"" help:"List the upstreams in use."`
 		Test  mcpTestCmd  `cmd:"" help:"Connect to an upstream and list it anew."`
 		Tools mcpToolsCmd `cmd:"" help:"List the tools of upstreams."`
 	} `cmd:"" name:"mcp" help:"What is behind the gateway, as it sees it."`
+	Audit struct {
+		Verify auditVerifyCmd `cmd:"" help:"Walk the audit log and say whether it is as it was written; the place and exit code 1 where it is not."`
+		Export auditExportCmd `cmd:"" help:"Print the audit log, a line of JSON for each entry."`
+	} `cmd:"" help:"The audit log."`
 	Key struct {
 		New keyNewCmd `cmd:"" help:"Print a new master key."`
 	} `cmd:"" help:"Master keys."`

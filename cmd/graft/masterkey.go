@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/getgraft/graft/internal/signing"
+	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/server"
 )
@@ -37,25 +39,32 @@ func readKeyring(ctx context.Context, c server.Database, d *database) (keyring, 
 		}
 		text = string(b)
 	}
-	rows, err := d.System().SealKeys(ctx, server.SessionKeys)
-	if err != nil {
-		return k, fmt.Errorf("read what is sealed: %w", err)
+	sealed := map[string][]store.SealKey{}
+	for _, purpose := range []string{server.SessionKeys, signing.SealPurpose} {
+		rows, err := d.System().SealKeys(ctx, purpose)
+		if err != nil {
+			return k, fmt.Errorf("read what is sealed: %w", err)
+		}
+		sealed[purpose] = rows
+		k.sealed += len(rows)
 	}
-	if missing && len(rows) > 0 {
+	if missing && k.sealed > 0 {
 		return k, otherKey(k.from, "is missing")
 	}
 	if missing {
 		return k, nil
 	}
+	var err error
 	if k.keys, err = vault.ParseMasterKeys(text); err != nil {
 		return k, fmt.Errorf("%s: %w", k.from, err)
 	}
-	for _, r := range rows {
-		if _, err := k.keys.Unwrap(vault.Owner{Purpose: server.SessionKeys, ID: r.ID.String()}, r.Wrapped); err != nil {
-			return k, otherKey(k.from, "is not the key")
+	for purpose, rows := range sealed {
+		for _, r := range rows {
+			if _, err := k.keys.Unwrap(vault.Owner{Purpose: purpose, ID: r.ID.String()}, r.Wrapped); err != nil {
+				return k, otherKey(k.from, "is not the key")
+			}
 		}
 	}
-	k.sealed = len(rows)
 	return k, nil
 }
 

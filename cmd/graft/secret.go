@@ -37,6 +37,9 @@ func (c *secretSetCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
+		if err := h.db.changed(ctx, p, h.caller, "Set secret %s", c.Name); err != nil {
+			return err
+		}
 		if c.JSON {
 			return p.print(map[string]any{"name": c.Name, "new": made})
 		}
@@ -87,7 +90,7 @@ type secretRmCmd struct {
 
 // Run destroys a secret.
 func (c *secretRmCmd) Run(ctx context.Context, p *program) error {
-	err := c.as(ctx, p, func(tx *store.Tx) error { return tx.RemoveSecret(ctx, c.Name) })
+	err := c.act(ctx, p, func(tx *store.Tx) (string, error) { return "Removed secret " + c.Name, tx.RemoveSecret(ctx, c.Name) })
 	if store.IsAbsent(err) {
 		return fmt.Errorf("there is no secret called %q", c.Name)
 	}

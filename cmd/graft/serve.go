@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 
@@ -25,6 +26,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	log := p.logger(c.Log)
+	collectLess()
 	// Before the database, whose start takes seconds: a taken port is told at once.
 	listener, err := c.listen(ctx, "GRAFT_LISTEN", c.Listen)
 	if err != nil {
@@ -82,6 +84,14 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 		})
 	}
 	return run.Wait()
+}
+
+// collectLess lets the heap grow to three times what is live, instead of twice, before it is collected: little of a
+// gateway's heap outlives a call, and collecting it took some 7 % of the CPU. An operator's own GOGC stands.
+func collectLess() {
+	if was := debug.SetGCPercent(200); was != 100 {
+		debug.SetGCPercent(was)
+	}
 }
 
 // listen takes an address that the variable called name asks for.

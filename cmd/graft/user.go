@@ -45,6 +45,10 @@ func (c *userAddCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
+		caller := store.Caller{Org: e.ID, Role: store.RoleOwner, Via: store.ViaCLI}
+		if err := db.changed(ctx, p, caller, "Made a sign-in link for %s, who is %s", user, e.Role); err != nil {
+			return err
+		}
 		token, err := db.System().NewSignInLink(ctx, user, linkLife)
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package approval_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
-	"github.com/getgraft/graft/internal/vault"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -33,22 +31,8 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	db, owner := storetest.New(t)
 	a, _ := storetest.Agent(t, db, owner, "Caller")
-	master, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := vault.NewKeyring(master, func(ctx context.Context, org string, wrap func() ([]byte, error)) ([]byte, error) {
-		id, err := store.ParseID[store.OrgKind](org)
-		if err != nil {
-			return nil, err
-		}
-		return db.System().OrganisationKey(ctx, id, wrap)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return &bench{
-		t: t, db: db, desk: approval.NewDesk(db, keys, "https://graft.example.org"), person: owner,
+		t: t, db: db, desk: approval.NewDesk(db, storetest.Keyring(t, db), "https://graft.example.org"), person: owner,
 		agent: store.Caller{Org: owner.Org, User: owner.User, Agent: a.ID, Role: owner.Role, Via: store.ViaBearer},
 	}
 }
@@ -69,7 +53,12 @@ func (b *bench) settle(c approval.Call) *reason.Refusal {
 	return nil
 }
 
-func (b *bench) wants(c approval.Call, want reason.Word) *reason.Refusal {
+func (b *bench) wants(c approval.Call, want reason.Word) {
+	b.t.Helper()
+	_ = b.refusal(c, want)
+}
+
+func (b *bench) refusal(c approval.Call, want reason.Word) *reason.Refusal {
 	b.t.Helper()
 	r := b.settle(c)
 	if r == nil || r.Word != want {
@@ -108,8 +97,8 @@ func (b *bench) answer(id store.AskID, allow, every bool) {
 func TestAYesHoldsForTheVersion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.wants(call("mail__send", 1, `{"to":"a"}`), reason.AwaitingApproval)
-	again := b.wants(call("mail__send", 1, `{"to":"b"}`), reason.AwaitingApproval)
+	r := b.refusal(call("mail__send", 1, `{"to":"a"}`), reason.AwaitingApproval)
+	again := b.refusal(call("mail__send", 1, `{"to":"b"}`), reason.AwaitingApproval)
 	if r.Details["url"] != again.Details["url"] {
 		t.Errorf("asked again with other arguments: %v, want the same ask %v", again.Details, r.Details)
 	}
@@ -122,7 +111,7 @@ func TestAYesHoldsForTheVersion(t *testing.T) {
 func TestANoHoldsForEveryVersion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.answer(askOf(t, b.wants(call("mail__send", 1, `{}`), reason.AwaitingApproval)), false, false)
+	b.answer(askOf(t, b.refusal(call("mail__send", 1, `{}`), reason.AwaitingApproval)), false, false)
 	b.wants(call("mail__send", 1, `{}`), reason.ToolDenied)
 	b.wants(call("mail__send", 7, `{"to":"a"}`), reason.ToolDenied)
 }
@@ -131,10 +120,10 @@ func TestEveryCallAsksAndIsRunOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := call("mail__send", 1, `{"to":"a","n":1}`)
-	b.answer(askOf(t, b.wants(first, reason.AwaitingApproval)), true, true)
+	b.answer(askOf(t, b.refusal(first, reason.AwaitingApproval)), true, true)
 	b.wants(call("mail__send", 1, `{"to":"b","n":1}`), reason.AwaitingApproval)
 	b.passes(call("mail__send", 1, ` {"n":1, "to":"a"} `)) // the same call, spelled otherwise
-	r := b.wants(first, reason.AwaitingApproval)
+	r := b.refusal(first, reason.AwaitingApproval)
 	b.answer(askOf(t, r), false, false)
 	b.wants(first, reason.ApprovalDeclined)
 	b.wants(first, reason.AwaitingApproval) // that no was for one call
@@ -143,7 +132,7 @@ func TestEveryCallAsksAndIsRunOnce(t *testing.T) {
 func TestALinkShowsTheCallAndLeadsToTheAsk(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.wants(call("mail__send", 1, `{"to":"CANARY-of-an-argument"}`), reason.AwaitingApproval)
+	r := b.refusal(call("mail__send", 1, `{"to":"CANARY-of-an-argument"}`), reason.AwaitingApproval)
 	u, err := url.Parse(r.Details["url"].(string))
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +170,7 @@ func TestEachCallIsItsOwnToTheLastDigit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := call("bank__pay", 1, `{"cents":9007199254740993}`)
-	b.answer(askOf(t, b.wants(first, reason.AwaitingApproval)), true, true)
+	b.answer(askOf(t, b.refusal(first, reason.AwaitingApproval)), true, true)
 	for _, args := range []string{`{"cents":9007199254740992}`, `{"cents":9007199254740993.0000000000000001}`, `{"Cents":9007199254740993}`, `{"cents":"9007199254740993"}`, `{"cents":[9007199254740993]}`} {
 		b.wants(call("bank__pay", 1, args), reason.AwaitingApproval)
 	}
@@ -191,7 +180,7 @@ func TestEachCallIsItsOwnToTheLastDigit(t *testing.T) {
 func TestOfLongArgumentsThePersonSeesTheBeginning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.wants(call("mail__send", 1, `{"body":"`+strings.Repeat("x", 1<<20)+`"}`), reason.AwaitingApproval)
+	r := b.refusal(call("mail__send", 1, `{"body":"`+strings.Repeat("x", 1<<20)+`"}`), reason.AwaitingApproval)
 	id := askOf(t, r)
 	var ask store.Ask
 	err := b.db.As(t.Context(), b.person, func(tx *store.Tx) (err error) {

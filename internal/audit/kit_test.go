@@ -18,8 +18,6 @@ import (
 	"github.com/getgraft/graft/internal/vault"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
-
 // A house is a database of the test's own with what the audit log needs.
 type house struct {
 	dsn    string

@@ -234,7 +234,7 @@ func (v *verifier) link(c *walked, l store.AuditLink) {
 func (v *verifier) leave(c walked) {
 	for _, marks := range []map[chainID]mark{v.named, v.by} {
 		if m := marks[c.id]; m.seq > c.seq && !c.id.writer.IsZero() {
-			v.fault(Fault{Org: c.id.org, Writer: c.id.writer, Seq: c.seq + 1}, "is missing, with all up to %d: %s names that", m.seq, m.by)
+			v.missing(c.id, c.seq+1, m)
 			return
 		}
 	}
@@ -247,8 +247,18 @@ func (v *verifier) vanished(marks map[chainID]mark, mayBeDropped bool) {
 		if m.seen || m.seq <= start || mayBeDropped && start == 0 {
 			continue
 		}
-		v.fault(Fault{Org: id.org, Writer: id.writer, Seq: start + 1}, "is missing, with all up to %d: %s names that", m.seq, m.by)
+		v.missing(id, start+1, m)
 	}
+}
+
+// missing says that a chain has no entry from a place on up to the one that a mark names.
+func (v *verifier) missing(id chainID, from int64, m mark) {
+	at := Fault{Org: id.org, Writer: id.writer, Seq: from}
+	if from == m.seq {
+		v.fault(at, "is missing: %s names it", m.by)
+		return
+	}
+	v.fault(at, "is missing, with all up to %d: %s names that", m.seq, m.by)
 }
 
 // String is what a person reads: a line for each fault, or that there is none.

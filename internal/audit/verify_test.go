@@ -23,10 +23,10 @@ func (h *house) want(t *testing.T, after, fault string) {
 
 // columns are those of audit_entry, each with another value than any entry has.
 var columns = map[string]string{
-	"org_id": `(SELECT id FROM organisation WHERE id <> e.org_id LIMIT 1)`, "writer": `gen_random_uuid()`, "seq": `seq + 1000`,
-	"heads": `'\x00'`, "hash": `sha256('x')`, "run_id": `gen_random_uuid()`, "kind": `'decision'`, "at": `at + interval '1 microsecond'`,
-	"via": `'cli'`, "agent_id": `NULL`, "user_id": `gen_random_uuid()`, "tool": `'other'`, "version": `version + 1`, "source": `'other'`,
-	"connection_id": `NULL`, "digest": `''`, "outcome": `'error'`, "took": `took + 1`, "line": `line || '.'`,
+	"org_id": `(SELECT id FROM organisation WHERE id <> e.org_id LIMIT 1)`, "writer": `gen_random_uuid()`, "seq": `e.seq + 1000`,
+	"heads": `'\x00'`, "hash": `sha256('x')`, "run_id": `gen_random_uuid()`, "kind": `'decision'`, "at": `e.at + interval '1 microsecond'`,
+	"via": `'cli'`, "agent_id": `NULL`, "user_id": `gen_random_uuid()`, "tool": `'other'`, "version": `e.version + 1`, "source": `'other'`,
+	"connection_id": `NULL`, "digest": `''`, "outcome": `'error'`, "took": `e.took + 1`, "line": `e.line || '.'`,
 }
 
 func TestEveryAlteredColumnIsReported(t *testing.T) {

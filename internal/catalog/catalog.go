@@ -59,6 +59,7 @@ func (c *Catalog) read(ctx context.Context, caller store.Caller) (*Snapshot, err
 			}
 		}
 	}
+	s.index = sync.OnceValue(func() *Index { return NewIndex(s.entries) })
 	return s, nil
 }
 
@@ -79,6 +80,7 @@ func (c *Catalog) Reset() { c.snapshots.Reset() }
 type Snapshot struct {
 	entries []*Entry
 	byWire  map[string]*Entry
+	index   func() *Index // made when it is first searched
 }
 
 // All lists every tool, in the order of the sources.
@@ -91,6 +93,11 @@ func (s *Snapshot) Resolve(wire string) (*Entry, error) {
 	}
 	vendor, name, _ := strings.Cut(wire, "__")
 	return nil, reason.Refuse(reason.ToolNotFound, "There is no tool %q of vendor %q. Search with find_tool.", name, vendor)
+}
+
+// Find ranks the tools that fit a question, the best first. A question without a usable word is refused as input_invalid.
+func (s *Snapshot) Find(question string, promoted map[string]bool) ([]Hit, error) {
+	return s.index().Find(question, promoted)
 }
 
 // Named finds a tool by its vendor and its name, which is the one on the wire or the one its source knows it by.
@@ -120,7 +127,12 @@ type Entry struct {
 }
 
 // Wire is the tool's wire name.
-func (e *Entry) Wire() string { return e.wire }
+func (e *Entry) Wire() string {
+	if e.wire == "" {
+		return e.Tool.Wire()
+	}
+	return e.wire // made once: every call asks for it
+}
 
 // Schema is the tool's input schema, compiled when it is first wanted. Tools of one text share it.
 func (e *Entry) Schema() (*Schema, error) {

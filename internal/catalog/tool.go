@@ -14,8 +14,9 @@ import (
 
 // A Tool is a callable thing.
 type Tool struct {
-	Vendor       string // "builtin" for our own; "" where the name stands alone
-	Name         string // what follows <vendor>__ on the wire
+	Vendor       string   // "builtin" for our own; "" where the name stands alone
+	VendorNames  []string // what people call the vendor, where that is not Vendor
+	Name         string   // what follows <vendor>__ on the wire
 	Title        string
 	Description  string
 	InputSchema  jsontext.Value // a JSON Schema whose root is an object

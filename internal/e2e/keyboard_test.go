@@ -123,7 +123,7 @@ func (v *visitor) focus() stop {
 	return e2e.Read(v.Page, chromedp.Evaluate[stop](`(() => {
 		const e = document.activeElement ?? document.documentElement, style = getComputedStyle(e), box = e.getBoundingClientRect();
 		return {
-			Name: (e.ariaLabel || e.labels?.[0]?.innerText || (e.tabIndex < 0 ? "" : e.innerText)).trim(),
+			Name: (e.ariaLabel || document.getElementById(e.getAttribute("aria-labelledby"))?.innerText || e.labels?.[0]?.innerText || (e.tabIndex < 0 ? "" : e.innerText)).trim(),
 			Ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
 			InSight: box.width > 0 && box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight,
 		};

@@ -96,7 +96,7 @@ func TestStreamEndsAtItsBounds(t *testing.T) {
 		{"/", egress.Request{AnswerLimit: 99}, reason.TooLarge},
 		{"/", egress.Request{AnswerLimit: 100}, ""},
 		{"/dribble", egress.Request{AnswerLimit: 200}, reason.TooLarge},
-		{"/dribble", egress.Request{AnswerLimit: 600, Silence: 300 * time.Millisecond}, reason.TooLarge}, // after half a second
+		{"/dribble", egress.Request{AnswerLimit: 1600, Silence: time.Second}, reason.TooLarge}, // after a second and a half
 		{"/hang", egress.Request{AnswerLimit: 1000, Timeout: 50 * time.Millisecond}, reason.Timeout},
 		{"/hang", egress.Request{AnswerLimit: 1000, Silence: 50 * time.Millisecond}, reason.Timeout},
 		{"/dribble", egress.Request{AnswerLimit: 1 << 20, Timeout: 100 * time.Millisecond, Silence: 50 * time.Millisecond}, reason.Timeout},

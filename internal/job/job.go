@@ -19,7 +19,7 @@ import (
 
 const (
 	// conns is what a replica holds of connections for this at most, beside those of the store.
-	conns = 4
+	conns = 8
 	// workers is how many jobs a replica works at a time.
 	workers = 8
 	// jobTime is how long a job may take; then its context ends.
@@ -79,7 +79,7 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open job queue: %w", err)
 	}
-	client, err := river.NewClient(riverpgxv5.New(pool), c.river())
+	client, err := river.NewClient(riverpgxv5.New(pool), c.river(pool))
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("make job client: %w", err)
@@ -87,15 +87,15 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	return &Client{pool: pool, river: client, log: c.Log}, nil
 }
 
-func (c Config) river() *river.Config {
+func (c Config) river(pool *pgxpool.Pool) *river.Config {
 	w := &worker{handlers: map[string]Handler{}}
 	for name, h := range c.Handlers {
 		w.handlers[name] = h
 	}
 	var periodic []*river.PeriodicJob
 	for _, p := range c.Periodic {
-		w.handlers[p.Name] = func(ctx context.Context, _ store.OrgID, _ json.RawMessage) error { return p.Do(ctx) }
-		due := func() (river.JobArgs, *river.InsertOpts) { return args{Name: p.Name}, once }
+		w.handlers[p.Name] = func(ctx context.Context, _ store.OrgID, _ json.RawMessage) error { return alone(ctx, pool, p) }
+		due := func() (river.JobArgs, *river.InsertOpts) { return args{Name: p.Name}, onceEvery(p.Every) }
 		periodic = append(periodic, river.NewPeriodicJob(river.PeriodicInterval(p.Every), due, &river.PeriodicJobOpts{RunOnStart: p.AtOnce}))
 	}
 	all := river.NewWorkers()
@@ -116,13 +116,31 @@ func (c Config) river() *river.Config {
 	}
 }
 
-// once is how a periodic job is put in: not while one is there that has not ended, and without a second try, since it
-// is due again.
-var once = &river.InsertOpts{
-	MaxAttempts: 1,
-	UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
-		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
-	}},
+// onceEvery is how a periodic job is put in: once in its time, whoever leads, and without a second try, since it is due
+// again. It is not held back by one that has not ended: that one's replica may have died, which river notices late.
+func onceEvery(d time.Duration) *river.InsertOpts {
+	return &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true, ByPeriod: max(d, time.Second)}}
+}
+
+// alone does periodic work unless a replica is at it already. The lock is its connection's, so it ends with a replica
+// that dies.
+func alone(ctx context.Context, pool *pgxpool.Pool, p Periodic) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var locked bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtext('graft job'), hashtext($1))`, p.Name).Scan(&locked); err != nil || !locked {
+		return err
+	}
+	defer func() {
+		late := context.WithoutCancel(ctx)
+		if _, err := conn.Exec(late, `SELECT pg_advisory_unlock(hashtext('graft job'), hashtext($1))`, p.Name); err != nil {
+			_ = conn.Conn().Close(late)
+		}
+	}()
+	return p.Do(ctx)
 }
 
 // args are of every job: who works it is found by its name.

@@ -93,7 +93,7 @@ var Table = []Entry{
 	{ToolNotFound, http.StatusNotFound, "No tool of that vendor and name.", "Search with `find_tool`."},
 	{ToolFailed, http.StatusBadGateway, "The tool ran and failed.", "The error sentence is the tool's own."},
 	{ToolDenied, http.StatusForbidden, "A person denied this agent the tool, whatever its version.", "Do the task without it. A person can change it on the agent's page."},
-	{AwaitingApproval, http.StatusAccepted, "The tool can change things and a person has not yet allowed it to this agent.", "Give the person `url`, say what it is for, and call again with the same arguments once they have answered."},
+	{AwaitingApproval, http.StatusConflict, "The tool can change things and a person has not yet allowed it to this agent.", "Give the person `url`, say what it is for, and call again with the same arguments once they have answered."},
 	{ApprovalDeclined, http.StatusForbidden, "A person answered no to this call.", "Do the task without it; do not ask again for the same thing."},
 	{ApprovalExpired, http.StatusGone, "Nobody answered within 24 hours, so the ask ran out.", "Call the tool again to ask anew."},
 	{AskNotFound, http.StatusNotFound, "No such ask for this person.", "Open the inbox: it lists what waits."},

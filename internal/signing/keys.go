@@ -42,7 +42,8 @@ type pair struct {
 	private ed25519.PrivateKey
 }
 
-// New makes Keys; nothing is read or made until a key is needed.
+// New makes Keys; nothing is read or made until a key is needed. To look only, where nothing was ever sealed, master may
+// be nil.
 func New(db *store.DB, master *vault.MasterKeys) *Keys {
 	return &Keys{db: db, master: master, active: map[Purpose]pair{}, public: map[store.KeyID]ed25519.PublicKey{}}
 }
@@ -92,6 +93,25 @@ func (k *Keys) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return k.unwrap(rows)
+}
+
+// reopen makes the box of data keys that are there, for who only looks.
+func (k *Keys) reopen(ctx context.Context) error {
+	if k.box != nil {
+		return nil
+	}
+	rows, err := k.db.System().SealKeys(ctx, SealPurpose)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 || k.master == nil {
+		return errors.New("the key that signing keys are sealed under is gone")
+	}
+	return k.unwrap(rows)
+}
+
+func (k *Keys) unwrap(rows []store.SealKey) (err error) {
 	keys := make([]*vault.DataKey, len(rows))
 	for i, r := range rows {
 		if keys[i], err = k.master.Unwrap(owner(r.ID), r.Wrapped); err != nil {
@@ -138,7 +158,7 @@ func (k *Keys) Public(ctx context.Context, p Purpose, kid store.KeyID) (ed25519.
 			continue
 		}
 		if row.Private != nil { // one that was shredded can prove nothing any more
-			if err := k.open(ctx); err != nil {
+			if err := k.reopen(ctx); err != nil {
 				return nil, err
 			}
 			if _, err := k.private(row); err != nil {

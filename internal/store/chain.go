@@ -110,12 +110,12 @@ func (s *System) AuditHeads(ctx context.Context, orgs []OrgID) (heads []AuditHea
 	return heads, err
 }
 
-// Organisations lists the ids of those of orgs that exist; of nil, of all.
+// Organisations lists the ids of those of orgs that exist.
 func (s *System) Organisations(ctx context.Context, orgs []OrgID) (found []OrgID, err error) {
 	type row struct{ ID OrgID }
 	var rows []row
 	err = s.run(ctx, func(tx pgx.Tx) (err error) {
-		rows, err = all[row](ctx, tx, `SELECT id FROM organisation WHERE @orgs::uuid[] IS NULL OR id = ANY (@orgs) ORDER BY id`,
+		rows, err = all[row](ctx, tx, `SELECT id FROM organisation WHERE id = ANY (@orgs::uuid[]) ORDER BY id`,
 			pgx.StrictNamedArgs{"orgs": orgs})
 		return err
 	})

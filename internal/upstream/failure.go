@@ -69,5 +69,5 @@ func uncertain(err error) error {
 	if r.Word != reason.TooLarge { // then it was
 		r = &reason.Refusal{Word: r.Word, Message: r.Message + " Whether the call was carried out is not known: look before you make it again.", Details: r.Details}
 	}
-	return fmt.Errorf("%w (%w)", r, ErrOutcomeUnknown)
+	return fmt.Errorf("%w (%w: %w)", r, ErrOutcomeUnknown, err)
 }

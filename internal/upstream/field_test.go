@@ -246,9 +246,9 @@ func TestFieldC07HungServerHurtsNobodyElse(t *testing.T) {
 		{Name: "slow", Run: func(*upstreamtest.Call) string { <-release; return upstreamtest.Text("slow") }},
 	}})
 	d := dialTo(t, srv.URL)
-	d.ConnectTimeout, d.CallTimeout = 300*time.Millisecond, 5*time.Second
+	d.ConnectTimeout, d.CallTimeout = 2*time.Second, patience
 	s := openTo(t, d)
-	d.CallTimeout = 150 * time.Millisecond
+	d.CallTimeout = time.Second
 	hasty := openTo(t, d)
 	slow := make(chan error, 1)
 	go func() {
@@ -262,7 +262,7 @@ func TestFieldC07HungServerHurtsNobodyElse(t *testing.T) {
 	}
 	mustCall(t, s, "echo", `{}`)
 	mustCall(t, hasty, "echo", `{}`)
-	time.AfterFunc(600*time.Millisecond, func() { close(release) }) // longer than the connect limit
+	time.AfterFunc(2500*time.Millisecond, func() { close(release) }) // longer than the connect limit
 	if err := <-slow; err != nil {
 		t.Errorf("a call that is slower than a connection may be = %v", err)
 	}

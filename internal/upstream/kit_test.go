@@ -41,7 +41,7 @@ func dialTo(t testing.TB, url string) upstream.Dial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return upstream.Dial{URL: url, Hosts: hosts, Client: newClient(t), Version: "1.2.3"}
+	return upstream.Dial{URL: url, Hosts: hosts, Client: newClient(t), Version: "1.2.3", ConnectTimeout: patience}
 }
 
 func tryOpen(t testing.TB, d upstream.Dial) (*upstream.Session, error) {

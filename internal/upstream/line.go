@@ -131,6 +131,13 @@ func (l *line) well() {
 	l.fails, l.trying, l.cut = 0, false, false
 }
 
+// untried takes back that somebody was let through to try.
+func (l *line) untried() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trying = false
+}
+
 // openFailed notes that no session could be opened, and why.
 func (l *line) openFailed(err error) { l.failed(err, isCut(err)) }
 

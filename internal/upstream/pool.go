@@ -136,7 +136,7 @@ func (p *pool) join(c store.Caller, t *target, l *line) (*member, error) {
 	}
 	if m == nil {
 		if !p.roomLocked(c.Org) {
-			l.well() // it was not tried
+			l.untried()
 			return nil, reason.Refuse(reason.UpstreamUnavailable, "All %d sessions with upstreams are in use. Try again shortly.", sessionsKept).With("code", "busy")
 		}
 		m = &member{key: k, target: t, line: l, ready: make(chan struct{})}

@@ -19,7 +19,7 @@ import (
 
 const (
 	maxAnswer  = 10 << 20 // bytes of one answer
-	maxStream  = 64 << 20 // bytes of a whole event stream
+	maxStream  = 40 << 20 // bytes of a whole event stream
 	maxRefusal = 64 << 10 // bytes that are read of an answer that is no result
 )
 

@@ -382,10 +382,11 @@ func TestFloodOfNotificationsIsPaced(t *testing.T) {
 
 func TestAnswerThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
+	large := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 10<<20) + `"}]}`
 	for _, sse := range []bool{false, true} {
 		srv := upstreamtest.Start(t, upstreamtest.Options{SSE: sse, Tools: []upstreamtest.Tool{
-			{Name: "large", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 11<<20)) }},
-			{Name: "fits", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 5<<20)) }},
+			{Name: "large", Run: func(*upstreamtest.Call) string { return large }},
+			{Name: "fits", Run: func(*upstreamtest.Call) string { return upstreamtest.Text(strings.Repeat("x", 1<<20)) }},
 		}})
 		s := open(t, srv)
 		mustCall(t, s, "fits", `{}`)

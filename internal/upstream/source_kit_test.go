@@ -50,21 +50,7 @@ func (l *lockedLog) String() string {
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	db, owner := storetest.New(t)
-	master, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := vault.NewKeyring(master, func(ctx context.Context, org string, wrap func() ([]byte, error)) ([]byte, error) {
-		id, err := store.ParseID[store.OrgKind](org)
-		if err != nil {
-			return nil, err
-		}
-		return db.System().OrganisationKey(ctx, id, wrap)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &house{t: t, db: db, owner: owner, keys: keys, log: &lockedLog{}}
+	return &house{t: t, db: db, owner: owner, keys: storetest.Keyring(t, db), log: &lockedLog{}}
 }
 
 // A replica is a Source with its bus, as a gateway has them.

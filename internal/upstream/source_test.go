@@ -493,3 +493,15 @@ func TestFiftyThousandCallsOfTwentyAgentsStayApart(t *testing.T) {
 	t.Parallel()
 	interleave(t, 50_000)
 }
+
+func TestACallHasTheTimeOfItsUpstream(t *testing.T) {
+	t.Parallel()
+	srv := upstreamtest.Start(t, upstreamtest.Options{})
+	r := one(t)
+	if _, err := r.Add(t.Context(), r.owner, upstream.Addition{Name: "slow", URL: srv.URL, Settings: store.UpstreamSettings{ConnectSeconds: 5, CallSeconds: 90}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.tools()["slow__echo"].Timeout, 95*time.Second; got != want {
+		t.Errorf("timeout of a tool = %v, want %v: connecting, and the call", got, want)
+	}
+}

@@ -178,6 +178,7 @@ func tool(u store.Upstream, row store.UpstreamTool) catalog.Tool {
 		Destructive: !readOnly && !(u.TrustHints && h.Destructive != nil && !*h.Destructive),
 		Idempotent:  u.TrustHints && h.Idempotent != nil && *h.Idempotent,
 		Stale:       u.State == store.UpstreamFailing,
+		Timeout:     time.Duration(u.ConnectSeconds+u.CallSeconds) * time.Second,
 	}
 	if row.Override != "" {
 		t.Description = row.Override

@@ -237,7 +237,8 @@ const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 function tellTime() {
   for (const e of document.querySelectorAll('time')) {
     const then = new Date(e.dateTime);
-    const words = ago((Date.now() - then) / 1000);
+    const since = (Date.now() - then) / 1000;
+    const words = 'left' in e.dataset ? left(-since) : ago(since);
     e.title = exact.format(then);
     if (words && !('date' in e.dataset) && e.textContent !== words) e.textContent = words;
   }
@@ -245,11 +246,19 @@ function tellTime() {
 
 function ago(s) {
   if (s < 1) return 'now';
-  if (s < 60) return `${Math.floor(s)} s ago`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
-  if (s < 86400) return `${Math.floor(s / 3600)} h ago`;
-  if (s < 30 * 86400) return `${Math.floor(s / 86400)} d ago`;
+  if (s < 30 * 86400) return `${span(s)} ago`;
   return '';
+}
+
+function left(s) {
+  return s < 1 ? 'now' : `in ${span(s)}`;
+}
+
+function span(s) {
+  if (s < 60) return `${Math.floor(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86400)} d`;
 }
 
 document.addEventListener('visibilitychange', settle);
