@@ -8,5 +8,6 @@
 //     written down after it, within moments. Every call is written down, also one that is refused.
 //   - In steady state a call that only reads asks the database nothing.
 //   - Arguments and results are raw JSON both ways: no number is rounded, no key is folded.
+//   - Whatever is under way ends with its agent, and with the gateway; how a run ended is kept once the database can.
 //   - A panic in a source ends the call, not the gateway.
 package invoke
