@@ -159,7 +159,12 @@ func upAtOnce(t *testing.T, dsns ...string) (ran []string) {
 		})
 	}
 	all.Wait()
-	slices.Sort(ran)
+	slices.SortFunc(ran, func(a, b string) int { // 10 after 9
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
 	return ran
 }
 

@@ -323,11 +323,14 @@ func (a *attempt) end(ctx context.Context, k *kept, result jsontext.Value, faile
 	a.logFailure(ctx, failed)
 	lines := k.takeProgress()
 	late := time.After(keepTrying)
-	for {
+	for try := 1; ; try++ {
 		err := a.tryEnd(ctx, lines, result, failed)
 		if err == nil {
 			a.runs.moved(a.run)
 			return
+		}
+		if try == 1 {
+			a.c.Log.WarnContext(ctx, "end of a run not kept yet", slog.Any("err", err), slog.String("run", a.run.String()))
 		}
 		select {
 		case <-time.After(time.Second):
