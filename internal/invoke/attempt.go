@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -56,8 +57,13 @@ func (a *attempt) admit(ctx context.Context) error {
 	return a.intend(ctx)
 }
 
-// finish is the second half: run, shape.
-func (a *attempt) finish(ctx context.Context) (jsontext.Value, error) {
+// finish is the second half: run, shape. A panic becomes an error that only the log sees.
+func (a *attempt) finish(ctx context.Context) (result jsontext.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			result, err = nil, fmt.Errorf("run %s: panic: %v\n%s", a.call.Tool, p, debug.Stack())
+		}
+	}()
 	a.ran = true
 	out, err := a.runTool(ctx)
 	if err != nil {
@@ -125,17 +131,12 @@ func (a *attempt) intend(ctx context.Context) error {
 	return a.c.Audit.Commit(ctx, a.line(audit.Intent, ""))
 }
 
-// runTool calls the source under the deadline, and turns a panic into an error that only the log sees.
-func (a *attempt) runTool(ctx context.Context) (out catalog.Output, err error) {
+// runTool calls the source under the deadline.
+func (a *attempt) runTool(ctx context.Context) (catalog.Output, error) {
 	timeout := cmp.Or(a.call.Timeout, a.entry.Timeout, Timeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("run %s: panic: %v\n%s", a.call.Tool, p, debug.Stack())
-		}
-	}()
-	out, err = a.entry.Source.Run(limited, catalog.Run{Caller: a.call.Caller, Tool: a.entry.Tool, Args: a.call.Args, Client: a.call.Client})
+	out, err := a.entry.Source.Run(limited, catalog.Run{Caller: a.call.Caller, Tool: a.entry.Tool, Args: a.call.Args, Client: a.call.Client})
 	switch {
 	case err == nil:
 		return out, nil
@@ -147,7 +148,8 @@ func (a *attempt) runTool(ctx context.Context) (out catalog.Output, err error) {
 	return out, err
 }
 
-// record writes down how the call went.
+// record writes down how the call went. What cannot be written down is not answered, except where a write was carried
+// out: its intent stands in the log, and whoever is told to call again would carry it out twice.
 func (a *attempt) record(result jsontext.Value, err error) (jsontext.Value, error) {
 	var needs *catalog.NeedInput
 	outcome := audit.OK
@@ -159,10 +161,15 @@ func (a *attempt) record(result jsontext.Value, err error) (jsontext.Value, erro
 	case a.failed:
 		outcome = audit.Failed
 	}
-	if full := a.c.Audit.Record(a.line(audit.Call, outcome)); err == nil {
-		err = full
+	full := a.c.Audit.Record(a.line(audit.Call, outcome))
+	switch {
+	case full == nil || err != nil:
+		return result, err
+	case a.ran && !a.entry.ReadOnly:
+		a.c.Log.Error("outcome of a call not written down", slog.Any("err", full), slog.String("run", a.run.String()), slog.String("outcome", outcome))
+		return result, nil
 	}
-	return result, err
+	return nil, full
 }
 
 func (a *attempt) line(kind audit.Kind, outcome string) audit.Entry {
