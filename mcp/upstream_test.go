@@ -120,7 +120,7 @@ func TestFieldC04StructuredContentThroughTheGateway(t *testing.T) {
 }
 
 // addUpstream puts up behind the gateway; its hints are believed and its tools listed.
-func addUpstream(t *testing.T, k *servertest.Kit, name string, up *upstreamtest.Server, callSeconds int32) store.Upstream {
+func addUpstream(t *testing.T, k *servertest.Kit, name string, up *upstreamtest.Server, callSeconds int32) {
 	t.Helper()
 	all := true
 	u := k.Upstream(t, upstream.Addition{Name: name, URL: up.URL, Settings: store.UpstreamSettings{
@@ -129,7 +129,6 @@ func addUpstream(t *testing.T, k *servertest.Kit, name string, up *upstreamtest.
 	if u.LastError != "" {
 		t.Fatalf("%s could not be listed: %s", name, u.LastError)
 	}
-	return u
 }
 
 // C05: every block, known or not, and what hangs on it arrives as it left.
