@@ -62,7 +62,7 @@ func (q *request) call(ctx context.Context) (jsontext.Value, *rpc.Error) {
 	if failed := needsCapability(err); failed != nil && q.era == stateless {
 		return nil, failed
 	}
-	r := refusalOf(err)
+	r := invoke.Refusal(err)
 	if r.Word == reason.ToolNotFound && meta == nil {
 		return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "Unknown tool: " + clip(p.Name) + ".", Reason: reason.ToolNotFound}
 	}
@@ -114,17 +114,6 @@ func arguments(v jsontext.Value) (jsontext.Value, *rpc.Error) {
 		return v, nil
 	}
 	return nil, &rpc.Error{Code: rpc.InvalidParams, Message: "params.arguments must be an object."}
-}
-
-// refusalOf is what may be told about err. A client that cannot ask its person, or has left, is no fault of ours.
-func refusalOf(err error) *reason.Refusal {
-	if errors.Is(err, context.Canceled) {
-		return reason.Refuse(reason.Cancelled, "The request was cancelled.")
-	}
-	if errors.Is(err, catalog.ErrCannotAsk) {
-		return reason.Refuse(reason.AskUnavailable, "This tool asks its person a question, and the client cannot show one.")
-	}
-	return reason.Of(err)
 }
 
 func isOurs(r *reason.Refusal) bool { return r.Word == reason.Internal }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
@@ -48,7 +49,7 @@ func (t metaTool) line(q *request, args jsontext.Value, began time.Time, failed 
 		Tool: t.Name, Source: "graft", Digest: rpc.Digest(args), Outcome: audit.OK, Took: now.Sub(began),
 	}
 	if failed != nil {
-		e.Outcome = string(refusalOf(failed).Word)
+		e.Outcome = string(invoke.Refusal(failed).Word)
 	}
 	if !t.ReadOnly {
 		var in struct {

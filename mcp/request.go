@@ -13,6 +13,7 @@ import (
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/rpc"
 	"github.com/getgraft/graft/internal/store"
 )
@@ -299,7 +300,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, c store.Cal
 
 // failed is the error object of a request that failed for a reason of ours. It is logged here, at the edge.
 func (h *Handler) failed(ctx context.Context, what string, err error) *rpc.Error {
-	r := refusalOf(err)
+	r := invoke.Refusal(err)
 	if isOurs(r) {
 		h.c.Log.ErrorContext(ctx, "request failed", slog.String("what", what), slog.Any("err", err), slog.String("request_id", h.c.RequestID(ctx)))
 		r = r.With("requestId", h.c.RequestID(ctx))

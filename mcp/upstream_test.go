@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/getgraft/graft/internal/audit"
+	"github.com/getgraft/graft/internal/catalog"
 	"github.com/getgraft/graft/internal/servertest"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/upstream"
@@ -524,4 +525,38 @@ func TestFieldC07HungUpstreamBesideAHealthyOne(t *testing.T) {
 			t.Errorf("a call that hangs ended after %s, want its upstream's 2 s", took)
 		}
 	}
+}
+
+// A call that ran out of time says that it may have been carried out: an agent that is told only of the time makes it again.
+func TestACallThatRanOutOfTimeSaysThatItsOutcomeIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWaiter()
+	k := servertest.Start(t, servertest.Options{})
+	addUpstream(t, k, "tracker", upstreamtest.Start(t, upstreamtest.Options{Tools: []upstreamtest.Tool{w.tool()}}), 60)
+	c := connect(t, k, "2025-11-25")
+	got := c.call("run_tool", `{"vendor":"tracker","name":"wait","timeoutSeconds":1}`)
+	if !got.IsError || !strings.Contains(got.text(), `"timeout"`) || !strings.Contains(got.text(), "Whether the call was carried out is not known") {
+		t.Errorf("a call that ran out of its second = %s, want that its outcome is not known", got.text())
+	}
+	if got := receive(t, "its end", w.ended); got != "cancelled" {
+		t.Errorf("the call was %s, want cancelled", got)
+	}
+}
+
+// A tool that asks a client that cannot be asked is no fault of the gateway's: not in the answer, not in what is kept of a
+// run, and not in the audit.
+func TestAToolThatCannotAskIsNoFaultOfOurs(t *testing.T) {
+	t.Parallel()
+	s := newTalker()
+	k := servertest.Start(t, servertest.Options{Sources: []catalog.Source{s}})
+	c := connect(t, k, "2025-11-25")
+	if got := c.call("run_tool", `{"vendor":"talk","name":"ask"}`); !strings.Contains(got.text(), `"ask_unavailable"`) {
+		t.Errorf("a call that asks = %s, want ask_unavailable", got.text())
+	}
+	var run struct{ RunID string }
+	unmarshal(t, string(c.call("run_tool", `{"vendor":"talk","name":"ask","detached":true}`).Structured), &run)
+	if got := c.call("run_status", `{"runId":"`+run.RunID+`","waitSeconds":20}`); !strings.Contains(got.text(), `"reason":"ask_unavailable"`) {
+		t.Errorf("a detached call that asks = %s, want ask_unavailable", got.text())
+	}
+	eventually(t, "both are written down as ask_unavailable", func() bool { return audited(t, k, "ask_unavailable") == 2 })
 }

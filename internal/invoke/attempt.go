@@ -137,9 +137,12 @@ func (a *attempt) runTool(ctx context.Context) (catalog.Output, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out, err := a.entry.Source.Run(limited, catalog.Run{Caller: a.call.Caller, Tool: a.entry.Tool, Args: a.call.Args, Client: a.call.Client})
+	word := reason.Of(err).Word
 	switch {
 	case err == nil:
 		return out, nil
+	case word == reason.Cancelled || word == reason.Timeout:
+		return out, err // the source says more: who did not answer, and whether the call may have been carried out
 	case ctx.Err() != nil:
 		return out, reason.Refuse(reason.Cancelled, "%s was cancelled.", a.call.Tool)
 	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
@@ -157,7 +160,7 @@ func (a *attempt) record(result jsontext.Value, err error) (jsontext.Value, erro
 	case errors.As(err, &needs):
 		outcome = audit.Asked
 	case err != nil:
-		outcome = string(reason.Of(err).Word)
+		outcome = string(Refusal(err).Word)
 	case a.failed:
 		outcome = audit.Failed
 	}

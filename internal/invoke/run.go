@@ -289,7 +289,7 @@ func (a *attempt) ended(ctx context.Context, result jsontext.Value, failed error
 		row.Status, row.Reason = store.RunFailed, reason.ToolFailed
 	}
 	if failed != nil {
-		r := reason.Of(failed)
+		r := Refusal(failed)
 		row.Status, row.Reason = store.RunFailed, r.Word
 		if r.Word == reason.Cancelled {
 			row.Status = store.RunCancelled
