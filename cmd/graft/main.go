@@ -46,9 +46,10 @@ type cli struct {
 		Rm   secretRmCmd   `cmd:"" help:"Destroy a secret."`
 	} `cmd:"" help:"Secrets that upstreams' headers are filled with."`
 	Upstream struct {
-		Add  upstreamAddCmd  `cmd:"" help:"Add an MCP server, and list its tools once."`
-		List upstreamListCmd `cmd:"" help:"List upstreams."`
-		Rm   upstreamRmCmd   `cmd:"" help:"Revoke an upstream: its tools go at once."`
+		Add      upstreamAddCmd      `cmd:"" help:"Add an MCP server, and list its tools once."`
+		List     upstreamListCmd     `cmd:"" help:"List upstreams."`
+		Rm       upstreamRmCmd       `cmd:"" help:"Revoke an upstream: its tools go at once."`
+		Override upstreamOverrideCmd `cmd:"" help:"Put a description of your own in place of a tool's."`
 	} `cmd:"" help:"MCP servers behind the gateway."`
 	MCP struct {
 		List  mcpListCmd  `cmd:"" help:"List the upstreams in use."`

@@ -87,7 +87,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 }
 
 // collectLess lets the heap grow to three times what is live, instead of twice, before it is collected: little of a
-// gateway's heap outlives a call, and collecting it was a tenth of a call's CPU. An operator's own GOGC stands.
+// gateway's heap outlives a call, and collecting it took some 7 % of the CPU. An operator's own GOGC stands.
 func collectLess() {
 	if was := debug.SetGCPercent(200); was != 100 {
 		debug.SetGCPercent(was)

@@ -214,3 +214,37 @@ func (c *upstreamRmCmd) Run(ctx context.Context, p *program) error {
 	_, err = fmt.Fprintf(p.stdout, "%s is revoked, and its headers are destroyed.\n", u.Name)
 	return err
 }
+
+type upstreamOverrideCmd struct {
+	Name        string `required:"" help:"Name of the upstream."`
+	Tool        string `required:"" help:"The upstream's own name for the tool."`
+	Description string `help:"What agents read of the tool from now on. When absent, the tool's own again."`
+	tenant
+}
+
+// Run sets, or takes away, a description.
+func (c *upstreamOverrideCmd) Run(ctx context.Context, p *program) error {
+	err := c.act(ctx, p, func(tx *store.Tx) (did string, err error) {
+		u, err := upstreamByName(ctx, tx, c.Name)
+		if err != nil {
+			return "", err
+		}
+		err = tx.DescribeUpstreamTool(ctx, u.ID, c.Tool, c.Description)
+		if store.IsAbsent(err) {
+			return "", fmt.Errorf("%s has no tool that it calls %q; graft mcp tools %s lists them", c.Name, c.Tool, c.Name)
+		}
+		return fmt.Sprintf("Described tool %s of upstream %s", c.Tool, c.Name), err
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return p.print(map[string]any{"name": c.Name, "tool": c.Tool, "description": c.Description})
+	}
+	said := "is described as you say"
+	if c.Description == "" {
+		said = "has its own description again"
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s of %s %s.\n", c.Tool, c.Name, said)
+	return err
+}

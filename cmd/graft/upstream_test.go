@@ -72,6 +72,18 @@ func TestUpstreamsByCommandWhileTheGatewayRuns(t *testing.T) {
 	if got, rest, _ := strings.Cut(out, "  \""); got != want || !strings.Contains(rest, `count" is left out: It is on the list of tools that are left out.`) || !strings.Contains(rest, `"odd" is left out: The input schema cannot be used`) {
 		t.Errorf("mcp tools:\n%s\nwant\n%sand count and odd left out", out, want)
 	}
+	if out := run("upstream", "override", "--name", "demo", "--tool", "echo", "--description", "Says it again.").out; out != "echo of demo is described as you say.\n" {
+		t.Errorf("upstream override = %q", out)
+	}
+	if out := run("mcp", "tools", "demo").out; !strings.Contains(out, "demo__echo [read-only]  Says it again.") {
+		t.Errorf("mcp tools after an override:\n%s", out)
+	}
+	if out := run("upstream", "override", "--name", "demo", "--tool", "echo").out; out != "echo of demo has its own description again.\n" {
+		t.Errorf("upstream override with nothing = %q", out)
+	}
+	if o := run("upstream", "override", "--name", "demo", "--tool", "missing"); o.code != 1 || !strings.Contains(o.errout, "graft mcp tools demo") {
+		t.Errorf("upstream override of no tool = %d %q", o.code, o.errout)
+	}
 	if out := run("agent", "add", "--name", "Hermes", "--passthrough", "demo", "--json").out; !strings.Contains(out, `"passthrough":"demo"`) {
 		t.Errorf("agent add --passthrough = %q", out)
 	}
