@@ -231,7 +231,8 @@ func (h *Handler) complete(result jsontext.Value) jsontext.Value {
 	}
 	// A result that brings one of the two along keeps it.
 	var members map[string]jsontext.Value
-	if jsonv2.Unmarshal(result, &members) != nil {
+	lenient := jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)) // it came from elsewhere
+	if jsonv2.Unmarshal(result, &members, lenient) != nil {
 		return result
 	}
 	if members["resultType"] == nil {
@@ -240,7 +241,7 @@ func (h *Handler) complete(result jsontext.Value) jsontext.Value {
 	if members["_meta"] == nil {
 		members["_meta"] = meta
 	}
-	b, err := jsonv2.Marshal(members, jsonv2.Deterministic(true))
+	b, err := jsonv2.Marshal(members, jsonv2.Deterministic(true), lenient)
 	if err != nil {
 		return result
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -71,8 +72,13 @@ func (a *attempt) admit(ctx context.Context) error {
 	return a.intend(ctx)
 }
 
-// finish is the second half: run, shape.
-func (a *attempt) finish(ctx context.Context) (jsontext.Value, error) {
+// finish is the second half: run, shape. A panic becomes an error that only the log sees.
+func (a *attempt) finish(ctx context.Context) (result jsontext.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			result, err = nil, fmt.Errorf("run %s: panic: %v\n%s", a.call.Tool, p, debug.Stack())
+		}
+	}()
 	a.ran = true
 	out, err := a.runTool(ctx)
 	if err != nil {
@@ -140,28 +146,25 @@ func (a *attempt) intend(ctx context.Context) error {
 	return a.c.Audit.Commit(ctx, a.line(audit.Intent, ""))
 }
 
-// runTool calls the source under the deadline, and turns a panic into an error that only the log sees.
-func (a *attempt) runTool(ctx context.Context) (out catalog.Output, err error) {
+// runTool calls the source under the deadline.
+func (a *attempt) runTool(ctx context.Context) (catalog.Output, error) {
 	if a.call.Began != nil {
 		a.call.Began(a.run)
 	}
 	timeout := cmp.Or(a.call.Timeout, a.entry.Timeout, Timeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("run %s: panic: %v\n%s", a.call.Tool, p, debug.Stack())
-		}
-	}()
-	out, err = a.entry.Source.Run(limited, catalog.Run{Caller: a.call.Caller, Tool: a.entry.Tool, Args: a.call.Args, Client: a.call.Client})
+	out, err := a.entry.Source.Run(limited, catalog.Run{Caller: a.call.Caller, Tool: a.entry.Tool, Args: a.call.Args, Client: a.call.Client})
+	word := reason.Of(err).Word
+	var why *reason.Refusal
 	switch {
 	case err == nil:
 		return out, nil
+	case ctx.Err() != nil && errors.As(context.Cause(ctx), &why):
+		return out, why
+	case word == reason.Cancelled || word == reason.Timeout:
+		return out, err // the source says more: who did not answer, and whether the call may have been carried out
 	case ctx.Err() != nil:
-		var why *reason.Refusal
-		if errors.As(context.Cause(ctx), &why) {
-			return out, why
-		}
 		return out, reason.Refuse(reason.Cancelled, "%s was cancelled.", a.call.Tool)
 	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
 		return out, reason.Refuse(reason.Timeout, "%s did not finish within %d seconds.", a.call.Tool, int(timeout.Seconds()))
@@ -169,7 +172,8 @@ func (a *attempt) runTool(ctx context.Context) (out catalog.Output, err error) {
 	return out, err
 }
 
-// record writes down how the call went.
+// record writes down how the call went. What cannot be written down is not answered, except where a write was carried
+// out: its intent stands in the log, and whoever is told to call again would carry it out twice.
 func (a *attempt) record(result jsontext.Value, err error) (jsontext.Value, error) {
 	var needs *catalog.NeedInput
 	outcome := audit.OK
@@ -181,10 +185,15 @@ func (a *attempt) record(result jsontext.Value, err error) (jsontext.Value, erro
 	case a.failed:
 		outcome = audit.Failed
 	}
-	if full := a.c.Audit.Record(a.line(audit.Call, outcome)); err == nil {
-		err = full
+	full := a.c.Audit.Record(a.line(audit.Call, outcome))
+	switch {
+	case full == nil || err != nil:
+		return result, err
+	case a.ran && !a.entry.ReadOnly:
+		a.c.Log.Error("outcome of a call not written down", slog.Any("err", full), slog.String("run", a.run.String()), slog.String("outcome", outcome))
+		return result, nil
 	}
-	return result, err
+	return nil, full
 }
 
 func (a *attempt) line(kind audit.Kind, outcome string) audit.Entry {
@@ -199,17 +208,4 @@ func (a *attempt) line(kind audit.Kind, outcome string) audit.Entry {
 		e.Tool, e.Version, e.Source, e.Connection = a.entry.Wire(), a.entry.Version, string(a.entry.Kind), a.entry.Connection
 	}
 	return e
-}
-
-// Refusal is what may be told about the error of a call. A client that cannot ask its person, or has left, is no fault of
-// ours.
-func Refusal(err error) *reason.Refusal {
-	var needs *catalog.NeedInput
-	switch {
-	case errors.Is(err, context.Canceled):
-		return reason.Refuse(reason.Cancelled, "The request was cancelled.")
-	case errors.Is(err, catalog.ErrCannotAsk), errors.As(err, &needs):
-		return reason.Refuse(reason.AskUnavailable, "This tool asks its person a question, and the client cannot show one.")
-	}
-	return reason.Of(err)
 }

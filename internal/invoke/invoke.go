@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/vault"
 )
@@ -85,6 +87,22 @@ func (i *Invoker) Do(ctx context.Context, call Call) (Done, error) {
 	}
 	result, err = a.record(result, err)
 	return Done{result, a}, err
+}
+
+// Refusal is what may be told about an error of a call. A client that cannot ask its person, or has left, is no fault of
+// ours.
+func Refusal(err error) *reason.Refusal {
+	var r *reason.Refusal
+	var needs *catalog.NeedInput
+	switch {
+	case errors.As(err, &r):
+		return r
+	case errors.Is(err, context.Canceled):
+		return reason.Refuse(reason.Cancelled, "The request was cancelled.")
+	case errors.Is(err, catalog.ErrCannotAsk), errors.As(err, &needs):
+		return reason.Refuse(reason.AskUnavailable, "This tool asks its person a question, and the client cannot show one.")
+	}
+	return reason.Of(err)
 }
 
 // Keep keeps how a call ended, for whoever asked for it and left before it did: failed is the error of Do. A call that

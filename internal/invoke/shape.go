@@ -18,6 +18,9 @@ import (
 // maxRaw is how many bytes a CallToolResult may have to pass through untouched.
 const maxRaw = 4 << 20
 
+// leniently reads what a server elsewhere wrote: one doubled member, or half of a character, hides nothing else of it.
+var leniently = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // shape makes a CallToolResult of what a tool returned. What is too long to answer with is kept whole for a day, and its
 // head is answered.
 func (a *attempt) shape(ctx context.Context, out catalog.Output) (jsontext.Value, error) {
@@ -26,17 +29,50 @@ func (a *attempt) shape(ctx context.Context, out catalog.Output) (jsontext.Value
 	}
 	a.failed = isError(out.Raw)
 	if len(out.Raw) > maxRaw {
-		short := a.bound(ctx, out.Raw)
+		head := a.bound(ctx, out.Raw)
 		if a.failed {
-			return rpc.FailedResult(short), nil
+			return rpc.FailedResult(head), nil
 		}
-		return rpc.ToolResult(short), nil
+		return rpc.ToolResult(head), nil
 	}
-	if len(out.Raw) > MaxResult {
-		return a.boundTexts(ctx, out.Raw)
+	raw, err := a.withContent(ctx, out.Raw)
+	if err == nil && len(raw) > MaxResult {
+		raw, err = a.boundTexts(ctx, raw)
 	}
-	return rpc.OneLine(out.Raw), nil
+	return rpc.OneLine(raw), err
 }
+
+// withContent gives a result without content one, for clients that read no other: the structured content as text (MCP
+// 2025-11-25, Tools, Structured Content). That it may not be what the output schema says is for the client to judge.
+func (a *attempt) withContent(ctx context.Context, raw jsontext.Value) (jsontext.Value, error) {
+	if bytes.Contains(raw, []byte(`"content"`)) && !bytes.Contains(raw, []byte(`"structuredContent"`)) {
+		return raw, nil // most results, and none is read twice for it
+	}
+	var r struct {
+		Content    jsontext.Value `json:"content"`
+		Structured jsontext.Value `json:"structuredContent,omitzero"`
+		Rest       jsontext.Value `json:",embed"`
+	}
+	if json.Unmarshal(raw, &r, leniently) != nil {
+		return nil, errNoResult
+	}
+	switch r.Content.Kind() {
+	case 0, 'n':
+	case '[':
+		if some := len(bytes.TrimSpace(r.Content[1:])) > len("]"); some || r.Structured == nil {
+			return raw, nil
+		}
+	default:
+		return raw, nil // odd, and the client's to judge
+	}
+	r.Content = jsontext.Value("[]")
+	if r.Structured != nil {
+		r.Content = append(rpc.AppendString([]byte(`[{"type":"text","text":`), string(a.bound(ctx, r.Structured))), "}]"...)
+	}
+	return json.Marshal(r, leniently, jsontext.PreserveRawStrings(true))
+}
+
+var errNoResult = reason.Refuse(reason.ToolFailed, "The tool ran and answered with something that is not a result of MCP: it cannot be read.")
 
 // bound cuts a value that is too long, and keeps it.
 func (a *attempt) bound(ctx context.Context, value jsontext.Value) jsontext.Value {
@@ -52,8 +88,8 @@ func (a *attempt) boundTexts(ctx context.Context, raw jsontext.Value) (jsontext.
 		Content []jsontext.Value `json:"content"`
 		Rest    jsontext.Value   `json:",embed"`
 	}
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		return nil, reason.Refuse(reason.ToolFailed, "The tool answered with a result that is not one of MCP: it cannot be read.")
+	if json.Unmarshal(raw, &whole, leniently) != nil {
+		return nil, errNoResult
 	}
 	cut := false
 	for n, block := range whole.Content {
@@ -62,21 +98,21 @@ func (a *attempt) boundTexts(ctx context.Context, raw jsontext.Value) (jsontext.
 			Text string         `json:"text"`
 			Rest jsontext.Value `json:",embed"`
 		}
-		if json.Unmarshal(block, &b) != nil || b.Type != "text" || fits([]byte(b.Text)) {
+		if json.Unmarshal(block, &b, leniently) != nil || b.Type != "text" || fits([]byte(b.Text)) {
 			continue
 		}
 		quoted := rpc.AppendString(nil, b.Text)
 		b.Text = string(Bound(quoted, a.keep(ctx, quoted)))
-		short, err := json.Marshal(b)
+		short, err := json.Marshal(b, leniently, jsontext.PreserveRawStrings(true))
 		if err != nil {
 			return nil, err
 		}
 		whole.Content[n], cut = short, true
 	}
 	if !cut {
-		return rpc.OneLine(raw), nil
+		return raw, nil
 	}
-	return json.Marshal(whole)
+	return json.Marshal(whole, leniently, jsontext.PreserveRawStrings(true))
 }
 
 func fits(text []byte) bool { return len(text) <= MaxResult || utf8.RuneCount(text) <= MaxResult }
@@ -106,5 +142,5 @@ func isError(result jsontext.Value) bool {
 	var r struct {
 		IsError bool `json:"isError"`
 	}
-	return json.Unmarshal(result, &r) == nil && r.IsError
+	return json.Unmarshal(result, &r, leniently) == nil && r.IsError
 }

@@ -14,6 +14,9 @@ import (
 // when it is an object (MCP 2025-11-25, Tools, Structured Content).
 func ToolResult(value jsontext.Value) jsontext.Value { return toolResult(value, false) }
 
+// FailedResult is the CallToolResult of a JSON value by which a tool says that it failed.
+func FailedResult(value jsontext.Value) jsontext.Value { return toolResult(value, true) }
+
 // ToolRefusal is the CallToolResult of a call that the gateway did not run. A call that waits for a person says what for
 // in place of "refused". requestID is told for an internal error
 // alone, so that the log can be searched for it.
@@ -38,9 +41,6 @@ func ToolFailure(sentence string, details map[string]any) jsontext.Value {
 	b = append(append(b, `,"reason":`...), quote(string(reason.ToolFailed))...)
 	return toolResult(append(appendMembers(b, details), '}'), true)
 }
-
-// FailedResult is the CallToolResult of a JSON value that a tool failed with.
-func FailedResult(value jsontext.Value) jsontext.Value { return toolResult(value, true) }
 
 // WithMeta is a result whose _meta has one more member, or another value of it. Nothing else of the result changes; one
 // that is no object stays as it is.
