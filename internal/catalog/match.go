@@ -16,6 +16,8 @@ const (
 	writeFactor    = 0.85 // a tool that only reads, for a question that asks for a deed
 	vendorFactor   = 1.5  // a tool whose vendor is named
 	promotedFactor = 1.25
+	otherActFactor = 0.7 // a tool that does something else to the thing than is asked for
+	coveredShare   = 0.5 // of the score, that depends on how much of the question a tool has at all
 )
 
 // A concept is one thing that is asked for: a word or phrase with all that it may be called.
@@ -132,6 +134,9 @@ type match struct {
 	score []float64
 	named []uint8 // words of its name that were asked for
 
+	covered []float64 // how rare the concepts it has are, together
+	total   float64   // and those of the question
+
 	about []float64 // for each vendor, how much of the question its tools have between them
 
 	// of the concept that is being added
@@ -143,7 +148,11 @@ type match struct {
 
 func newMatch(x *Index) *match {
 	n := len(x.entries)
-	return &match{x: x, score: make([]float64, n), named: make([]uint8, n), best: make([]float64, n), name: make([]bool, n), about: make([]float64, x.vendorCount), near: make([]float64, x.vendorCount)}
+	perTool, perVendor := make([]float64, 3*n), make([]float64, 2*x.vendorCount)
+	return &match{
+		x: x, score: perTool[:n], covered: perTool[n : 2*n], best: perTool[2*n:], named: make([]uint8, n), name: make([]bool, n),
+		about: perVendor[:x.vendorCount], near: perVendor[x.vendorCount:],
+	}
 }
 
 // add adds what a concept finds: for each tool the best of its alternatives, worth the more the fewer tools have any.
@@ -163,12 +172,18 @@ func (m *match) add(c concept) {
 	rarity := math.Log(1+float64(len(m.x.entries))/max(1, have)) * float64(max(1, c.size))
 	for _, tool := range m.hit {
 		m.score[tool] += m.best[tool] * rarity
+		if c.size > 0 {
+			m.covered[tool] += rarity
+		}
 		if m.name[tool] {
 			m.named[tool] += uint8(c.size)
 		}
 		m.best[tool], m.name[tool] = 0, false
 	}
 	m.hit = m.hit[:0]
+	if c.size > 0 {
+		m.total += rarity
+	}
 }
 
 // around notes, for each vendor, what its tools have of a concept: a word that stands in one of them tells what the others
@@ -211,7 +226,7 @@ next:
 }
 
 // rank orders what was found, the same each time.
-func (m *match) rank(s shape, vendors, promoted map[string]bool) []Hit {
+func (m *match) rank(s shape, asked act, vendors, promoted map[string]bool) []Hit {
 	type found struct {
 		tool  int32
 		score int
@@ -224,6 +239,12 @@ func (m *match) rank(s shape, vendors, promoted map[string]bool) []Hit {
 		e := m.x.entries[i]
 		score += aroundFactor * m.about[m.x.vendorOf[i]]
 		score *= 1 + namedFactor*min(1, float64(m.named[i])/float64(max(1, m.x.names[i])))
+		if m.total > 0 {
+			score *= 1 - coveredShare + coveredShare*m.covered[i]/m.total
+		}
+		if does := m.x.acts[i]; asked != 0 && does != 0 && does != asked {
+			score *= otherActFactor
+		}
 		switch {
 		case e.ReadOnly && s == asksToKnow:
 			score *= readFactor

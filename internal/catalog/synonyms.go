@@ -337,6 +337,548 @@ optout unsubscribe suppression
 landline phone
 otp verification-code one-time-code one-time-password passcode
 hang-up end terminate
+stop halt shut-down power-off
+start power-on boot
+restart reboot
+copy back-up
+invoke call
+reset restore
+rotate renew replace
+renew extend prolong
+detach unmount disconnect
+attach mount connect
+lock secure
+unlock open
+freeze block suspend
+unfreeze unblock
+hide conceal
+pin stick
+forward pass-on redirect
+import bring-in
+export take-out
+upload put-in
+join participate attend
+leave quit exit
+kick expel evict
+suggest propose recommend
+proposal offer quote
+bid offer tender
+rate score
+rating score review
+review appraisal evaluation
+feedback review comment
+upvote like
+vote poll ballot
+measure gauge
+calculate compute
+estimate quote forecast
+compare diff difference
+preview draft simulate dry-run
+trial preview
+validate lint
+anonymize redact pseudonymize
+purge flush invalidate
+crop cut trim
+enlarge upscale enhance
+resize scale
+promote publish
+ship dispatch
+fulfill ship
+capture collect
+reconcile match
+subscriber reader
+attendee participant visitor
+registrant sign-up
+visitor guest
+guest visitor customer
+organizer host
+moderator admin
+admin administrator
+owner holder
+holder owner
+manager supervisor boss
+lawyer attorney counsel
+engineer developer programmer
+author writer
+crew team
+staff personnel
+department division
+office workplace
+headquarters office
+branch location
+firm company
+partner affiliate
+shopper customer buyer
+merchant vendor seller
+wholesaler supplier
+courier carrier
+recipient addressee receiver
+sender originator
+signer signatory
+pet animal
+cattle livestock
+farm agriculture
+harvest yield
+crop plant
+greenhouse field
+acreage field
+tax-form tax-return
+receipt proof-of-purchase
+statement report
+bookkeeping accounting ledger
+general-ledger ledger
+chart-of-accounts ledger-account
+journal ledger
+iou debt
+withholding garnishment
+bonus payment
+wage pay
+paycheck pay-stub
+compensation salary
+perk benefit
+pension benefit
+leave absence
+sick-leave time-off
+day-off time-off
+days-off time-off
+overtime timesheet hour
+worktime timesheet
+timecard timesheet
+reporting-line org-chart
+hierarchy org-chart
+onboarding enroll
+opening position
+applicant application
+talk interview
+screening interview
+headcount employee
+mailing newsletter
+mailshot campaign
+blast campaign
+drip automation
+routine automation
+recipe automation
+macro template
+boilerplate template
+saved-reply canned-reply canned-response
+faq help-article
+knowledge-article help-article
+helpdesk support
+complaint ticket case
+inquiry ticket
+request ticket
+csat satisfaction
+nps satisfaction survey
+answer response
+reply response
+submission entry response
+entry record
+photo picture snapshot
+screenshot snapshot capture
+thumbnail preview
+icon image
+avatar photo
+artwork image
+drawing plan blueprint
+blueprint drawing
+sketch drawing
+wireframe prototype mockup
+artboard frame
+screen frame
+component widget
+widget chart
+diagram chart
+kpi metric
+benchmark metric
+telemetry metric
+timeseries metric
+span trace
+logline log-event
+probe synthetic-test
+health-check monitor
+ping probe
+alarm alert
+rule policy
+policy rule
+guideline policy
+access acl
+entitlement permission
+privilege permission
+scope permission
+passphrase password
+pin code
+credential login
+sso sign-in
+session login-session
+identity user
+authenticator multi-factor-device
+firewall-rule security-group
+key secret
+keystore vault
+safe vault
+instance virtual-machine
+droplet virtual-machine
+ec2 virtual-machine
+s3 bucket
+blob object
+drive volume
+storage bucket disk
+hard-disk volume disk
+hard-drive volume disk
+ssd volume
+proxy load-balancer
+balancer load-balancer
+workload pod deployment
+replica pod
+manifest deployment
+rollout deployment
+job task
+cronjob cron-job
+crontab cron-job
+setting config configuration
+preference setting
+option setting
+parameter setting variable
+property field attribute
+attribute field
+characteristic property
+trait attribute
+dimension attribute
+enum option
+spreadsheet sheet
+grid table
+tab sheet
+formula cell
+line row
+entry row
+block paragraph
+paragraph text
+heading section
+chapter section
+section part
+agenda schedule
+itinerary trip
+timetable schedule
+roster schedule shift
+rota shift
+shift duty
+slot time
+deadline due-date
+due deadline
+milestone deadline goal
+okr goal objective
+roadmap timeline
+backlog issue
+ticket card
+card task
+todo-list checklist
+checklist to-do
+sub-item subtask
+effort worklog
+logged-time worklog time-entry
+tracked-time time-entry worklog
+timer time-entry
+followers watchers
+workspace project
+folder section
+catalog collection
+catalogue collection
+category collection
+sku variant
+variation variant
+size variant
+goods product
+merchandise product
+inventory-level stock-level
+stock-level inventory
+return-label shipping-label
+waybill shipping-label
+consignment shipment
+delivery shipment
+postcode zip zip-code
+customs declaration
+duty customs
+collection pickup
+carton parcel
+box parcel
+storefront shop
+discount-code promo-code coupon-code voucher
+rebate discount
+present gift
+bill check
+card-payment charge
+direct-debit payment
+chargeback dispute
+settlement payout
+disbursement payout
+withdrawal payout
+recurring subscription
+membership subscription
+tier plan
+package plan
+metered usage
+consumption usage
+quota limit usage
+allowance limit
+cap limit
+limit threshold
+dunning collection
+overdue unpaid
+arrears overdue
+credit-memo credit-note
+quotation quote estimate
+income-statement profit-and-loss
+profit earning income
+turnover revenue
+funds money balance
+cash money
+money fund
+bank institution
+account-holder identity
+statement-line bank-transaction
+booking appointment
+stay booking
+check-in arrive arrival
+check-out departure
+suite room
+cleaning housekeeping
+hotel property
+inn hotel
+motel hotel
+hostel hotel
+bistro restaurant
+eatery restaurant
+dish meal menu
+food menu dish
+dinner table reservation
+diner guest
+queue waitlist
+waiting-list waitlist
+ticket flight
+airfare flight-offer
+aircraft plane
+airplane plane flight
+seating seat
+suitcase luggage baggage
+layover flight
+airport terminal
+chauffeur driver
+cabbie driver
+pickup pick-up
+lost-and-found lost-item
+way route
+path route
+travel-time distance
+drive-time distance
+poi place
+landmark place
+gps coordinates location
+reverse-geocode reverse
+street address
+outlook forecast
+sunshine weather
+wind weather condition
+smoke air-quality
+flood warning alert
+meetup event
+gig event concert
+concert event
+conference event
+convention conference
+fair event
+festival event
+admission ticket
+entrance admission ticket
+stadium venue
+hall venue room
+webcast webinar
+seminar webinar
+recording video
+minutes summary
+recap summary
+digest summary
+overview summary
+abstract summary
+transcript text
+caption transcript
+livestream live-stream broadcast
+live-stream live-broadcast
+clip video
+reel story
+feed timeline
+dm message
+mention tagged
+repost share retweet
+retweet repost
+hashtag keyword
+trending popular
+band artist
+singer artist
+tune song track
+mix playlist
+setlist playlist
+library collection
+podcast episode
+mp3 audio
+voiceover speech
+tts speech text-to-speech
+text-to-speech speech
+speech-to-text transcription
+dictation transcription
+ocr text
+machine-translation translation
+locale language
+terminology glossary
+string translation-key
+phrase text
+neural-network model
+ai model
+fine-tuned-model model
+training fine-tuning
+inference completion
+prompt completion
+corpus dataset
+vectorize embedding
+toxicity moderation
+webpage web-page
+site website
+sitemap site-map
+crawler crawl
+spider crawl
+google web-search search
+internet web
+serp web-result
+newspaper news
+clinic hospital
+physician doctor
+visit appointment
+medicine drug prescription
+pill medication
+bloodwork lab-result
+blood-test lab-result
+test-result lab-result
+allergen allergy
+jab vaccine
+medical-record patient
+claim insurance
+lamp bulb
+brightness dim
+ac thermostat
+air-conditioning thermostat
+lock bolt
+doorbell camera
+webcam camera
+scene preset
+detector sensor
+curriculum course
+module course lesson
+lesson class
+homework task
+essay submission assignment
+paper submission
+exam assessment
+assessment quiz
+score grade
+notice announcement
+bulletin announcement
+lecturer instructor
+banner ad
+creative ad
+bid-strategy bid
+lookalike audience
+retargeting audience
+search-term keyword
+ppc ad
+clause provision
+provision clause
+deal agreement
+nda contract
+covenant obligation
+lawsuit matter case
+litigation matter
+dossier matter
+retainer contract
+package dependency
+library dependency
+third-party dependency
+cve vulnerability
+advisory vulnerability
+leaked exposed
+hardcoded exposed
+pentest scan
+audit scan inspection
+inspection check
+site-visit inspection
+construction building
+building site
+subcontractor contractor
+variation-order change-order
+snagging punch-item
+site-diary daily-log
+journal daily-log log
+estate property
+real-estate property
+viewing showing
+tour showing
+lodger tenant
+sublet lease
+appraisal valuation
+valuation worth value
+value worth
+diff compare
+changelog release-note
+changeset commit
+hash commit sha
+trunk branch
+mainline branch
+patch pull-request
+build-log log
+build pipeline
+stage step
+step job
+agent runner
+executor runner
+artifact build
+docs documentation
+documentation wiki
+readme documentation
+handbook wiki
+manual documentation
+draft unsent
+autoreply vacation-responder
+auto-reply vacation-responder
+autoresponder vacation-responder
+footer signature
+mail-filter filter
+blacklist suppression
+blocklist suppression
+deliverability delivery bounce
+mailer email
+handle username
+nickname name
+topic subject
+subject title
+title name
+heading title
+emoticon emoji
+smiley emoji
+group-chat channel
+server guild
+huddle call
+voice-call call
+ringtone sound
+voice-message voicemail
+answering-machine voicemail
+conference-call conference
+mobile phone
+cell phone
+cellphone phone
+telephone phone
+presence status
+online presence available
+online-status presence
+nudge reminder
+bookmark favorite
 `
 
 // leads to, one way: who says the first means one of the others, not the other way round.
@@ -436,6 +978,192 @@ look get list
 tell get
 wire transfer
 count list
+increase update edit change modify
+decrease update edit change modify
+raise update
+lower update edit change modify
+reduce update edit change modify
+extend update
+shorten update edit change modify
+fix update edit
+correct update edit change modify
+replace update
+switch update change
+reword update edit change modify
+revise update edit change modify
+rewrite update edit change modify
+overwrite update replace
+tweak update edit change modify
+customize update set
+reassign assign update
+bump update
+toggle enable disable update
+turn-on activate enable toggle
+turn-off deactivate disable toggle
+define create add
+design create
+establish create
+introduce create add
+launch create
+init create
+initialize create
+instantiate create
+make-up create
+come-up create
+sign-up create register subscribe
+sign-someone create
+onboard create add
+enter create add
+input create add
+append create
+log create
+jot create
+jot-down create add
+write-down create add
+note-down create add
+store create save upload
+keep create save
+save create
+save-to create add
+put-on create
+place create
+issue send
+issue-new create
+request create
+apply create
+apply-for create
+ask create
+ask-for create request
+submit create
+commission create
+hire create
+throw-away delete remove
+throw-out delete remove
+discard delete remove
+dispose delete remove
+eliminate delete remove
+wipe delete remove clear
+scrap delete remove
+take-off remove delete
+take-away remove delete
+take-out remove
+take-down delete remove
+tear-down delete remove
+unlink remove delete detach
+unassign remove update
+uninstall remove delete
+cut remove delete
+kill stop terminate delete
+nuke delete remove
+withdraw cancel delete
+revoke delete remove
+retire delete archive
+decommission delete
+deregister delete remove
+unregister delete remove
+strip remove
+release delete
+bring-back restore
+get-back restore
+put-back restore
+give-back release return
+hand-back return release
+carry-out run execute
+kick-off start run
+fire-off trigger send
+set-off trigger
+wind-up stop end
+wrap-up complete close end
+call-off cancel
+back-out cancel revert
+drop-out cancel leave
+sign-off approve
+green-light approve
+okay approve
+ok approve
+turn-down reject deny
+veto reject
+nag send reminder
+look-at get
+look-into get
+open-up get
+pull get fetch
+pull-up get list
+bring-up get
+inspect get describe
+examine get
+review get list
+peek get
+consult get
+monitor get list
+track get
+know get
+learn get
+detail get
+details get
+info get
+information get
+metadata get describe
+content get
+contents get
+particulars get
+status get
+state get
+much get
+long get
+old get
+where get list
+who list
+exist list
+exists list
+available list
+inventory list
+overview list
+roster list
+existing list
+everything list
+every list
+all-the list
+which-of list
+hunt search find
+seek search find
+match search
+matching search
+named search find
+called search find
+containing search find
+contains search find
+look-up get search find
+pick find
+spot find
+trace find
+shortlist list
+email send
+message send
+notify send
+remind send create
+broadcast send publish
+reach-out send
+hand-over transfer assign
+pass transfer assign
+hand transfer
+shift move
+put-into move add
+drag move
+push move
+reorganize reorder move
+rearrange reorder move
+sort reorder
+rank list
+regenerate rotate reset create
+try-again retry
+redo retry
+resubmit retry resend
+redeploy restart rerun deploy
+rebuild rerun retry
+convert export
+print download
+get-copy download
 any list
 `
 
@@ -490,7 +1218,9 @@ func phrases(table string) [][][]string {
 			for _, w := range words(member) {
 				stems = append(stems, stem(w))
 			}
-			group = append(group, stems)
+			if stems != nil {
+				group = append(group, stems)
+			}
 		}
 		if group != nil {
 			lines = append(lines, group)
