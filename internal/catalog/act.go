@@ -53,3 +53,12 @@ func askedAct(asked []string, s shape) act {
 	}
 	return 0
 }
+
+// writeStems are the stems of the verbs that ask for a deed.
+var writeStems = func() map[string]bool {
+	out := map[string]bool{}
+	for w := range writeWords {
+		out[stem(w)] = true
+	}
+	return out
+}()

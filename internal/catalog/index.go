@@ -167,7 +167,7 @@ func (x *Index) Find(question string, promoted map[string]bool) ([]Hit, error) {
 	}
 	asked = asked[:min(len(asked), maxAsked)]
 	m := newMatch(x)
-	for _, c := range x.concepts(asked) {
+	for _, c := range x.concepts(asked, imperative(question)) {
 		m.add(c)
 	}
 	shape := shapeOf(question, asked)

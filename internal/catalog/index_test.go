@@ -169,7 +169,9 @@ func TestFindMinds(t *testing.T) {
 		catalog.Tool{Vendor: "a", Name: "add_mailbox", Description: "A mailbox may be deleted later."},
 		catalog.Tool{Vendor: "a", Name: "mailbox_remove", Description: "Removes it."},
 		catalog.Tool{Vendor: "a", Name: "export_mailbox"},
+		catalog.Tool{Vendor: "b", Name: "add_boat"},
 		catalog.Tool{Vendor: "b", Name: "get_boat", ReadOnly: true},
+		catalog.Tool{Vendor: "b", Name: "get_boat_document", ReadOnly: true},
 		catalog.Tool{Vendor: "c", Name: "get_license", Description: "Of a boat or its owner.", ReadOnly: true},
 		catalog.Tool{Vendor: "c", Name: "get_owner", Description: "Of a shop.", ReadOnly: true},
 	))
@@ -178,6 +180,7 @@ func TestFindMinds(t *testing.T) {
 		"a verb of two words":          {"throw away the mailbox", "a__mailbox_remove"},
 		"a verb that only leads":       {"onboard a mailbox", "a__add_mailbox"},
 		"a verb that is not usual":     {"export the mailbox", "a__export_mailbox"},
+		"a verb that is a thing too":   {"file a boat", "b__add_boat"},
 		"how much of a question it is": {"license of the owner of a boat", "c__get_license"},
 	} {
 		if hits, err := x.Find(test.question, nil); err != nil || !slices.Equal(wires(hits, 1), []string{test.first}) {
@@ -242,6 +245,11 @@ func BenchmarkFind(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	unseen, err := readQuestions(unseenQuestions)
+	if err != nil {
+		b.Fatal(err)
+	}
+	asked = append(asked, unseen...)
 	var took []time.Duration
 	for i := 0; b.Loop(); i++ {
 		start := time.Now()

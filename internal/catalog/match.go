@@ -26,8 +26,8 @@ type concept struct {
 	size int // how many words of a question it stands for
 }
 
-// concepts are what a question's words ask for.
-func (x *Index) concepts(asked []string) []concept {
+// concepts are what a question's words ask for. That of an imperative begins with a verb.
+func (x *Index) concepts(asked []string, imperative bool) []concept {
 	stems := make([]string, len(asked))
 	for i, w := range asked {
 		stems[i] = stem(w)
@@ -66,6 +66,8 @@ func (x *Index) concepts(asked []string) []concept {
 	unknown := 0
 	for i, w := range asked {
 		switch {
+		case i == 0 && imperative && leads[stems[0]] != nil:
+			list = append(list, deed(stems[0]))
 		case phrase[i]:
 		case skip(i):
 			list = appendLeads(list, stems[i]) // who and most say nothing, but lead somewhere
@@ -117,6 +119,20 @@ func (x *Index) has(word string) bool {
 	s := stem(word)
 	_, ok := x.terms[s]
 	return ok || synonyms[s] != nil || leads[s] != nil
+}
+
+// deed is what a verb asks for: what it leads to, and of its synonyms only verbs. To file a ticket has to do with no document.
+func deed(stem string) concept {
+	c := concept{any: []alternative{{[]string{stem}, 1}}, size: 1}
+	for _, a := range synonyms[stem] {
+		if writeStems[a.stems[0]] {
+			c.any = append(c.any, a)
+		}
+	}
+	for _, a := range leads[stem] {
+		c.any = append(c.any, alternative{a.stems, likeFactor})
+	}
+	return c
 }
 
 // called is a stem with its synonyms.
@@ -181,7 +197,7 @@ func (m *match) add(c concept) {
 		m.best[tool], m.name[tool] = 0, false
 	}
 	m.hit = m.hit[:0]
-	if c.size > 0 {
+	if c.size > 0 && have > 0 {
 		m.total += rarity
 	}
 }
@@ -280,9 +296,15 @@ const (
 	asksToDo
 )
 
+// imperative tells that a question begins with a verb, whatever it is, because a determiner follows.
+func imperative(question string) bool {
+	f := strings.Fields(strings.ToLower(question))
+	return len(f) > 1 && determiners[strings.TrimSuffix(f[1], "'s")] && !readWords[f[0]]
+}
+
 func shapeOf(question string, asked []string) shape {
-	if f := strings.Fields(strings.ToLower(question)); len(f) > 1 && determiners[strings.TrimSuffix(f[1], "'s")] && !readWords[f[0]] {
-		return asksToDo // whatever the verb is
+	if imperative(question) {
+		return asksToDo
 	}
 	for i, w := range asked {
 		switch {

@@ -1,6 +1,9 @@
 package catalog
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // alike are groups of words that stand for one another. Words joined by a hyphen are a phrase.
 const alike = `
@@ -395,7 +398,6 @@ organizer host
 moderator admin
 admin administrator
 owner holder
-holder owner
 manager supervisor boss
 lawyer attorney counsel
 engineer developer programmer
@@ -499,7 +501,6 @@ health-check monitor
 ping probe
 alarm alert
 rule policy
-policy rule
 guideline policy
 access acl
 entitlement permission
@@ -608,7 +609,6 @@ present gift
 bill check
 card-payment charge
 direct-debit payment
-chargeback dispute
 settlement payout
 disbursement payout
 withdrawal payout
@@ -790,7 +790,6 @@ retargeting audience
 search-term keyword
 ppc ad
 clause provision
-provision clause
 deal agreement
 nda contract
 covenant obligation
@@ -879,6 +878,307 @@ online presence available
 online-status presence
 nudge reminder
 bookmark favorite
+reopen re-open
+revert back-out undo
+rerun re-run run-again
+resend send-again
+compare contrast
+protect guard secure
+watch observe follow
+release unveil
+advance progress promote
+transition progress status
+finalize seal conclude
+reactivate resubscribe
+fulfill process pack
+adjust correct
+optimize improve fastest
+autocomplete suggest complete
+respond accept decline
+reorder rearrange
+append add-to
+clear blank
+sort order arrange
+win won close-won
+lose lost close-lost
+convert turn-into
+refresh reload
+snooze later
+anonymize forget gdpr
+deny disapprove
+exec shell
+drain evacuate
+scale replica resize
+cordon unschedulable
+ignore dismiss
+dismiss false-positive
+explain query-plan
+moderate hide approve
+skip forward next
+upscale sharpen
+award accept
+withdraw unlist off-the-market
+deactivate offboard
+expire force
+reset forgot forgotten
+terminate lay-off dismiss fire
+submit hand-in turn-in
+grade mark score
+dim darken brighter
+activate run apply
+screenshot picture
+scrape text content
+price cost
+rate stars
+sync refresh update
+match pair link
+freeze block lost stolen
+reimburse pay-back
+chargeback contest
+evidence proof
+capture charge collect
+void invalidate cancel
+retire sunset
+upgrade version
+transfer hand-over
+merge duplicate deduplicate dedupe
+enroll put-into sign-up
+assign give hand-to
+mute quiet silent
+mark flag
+unread new
+draft unfinished
+trash throw-away
+star favorite
+fork copy
+escalate urgent
+acknowledge take
+page pager incident
+outage down
+lag slow latency
+latency duration
+broken failing
+failed failure error
+failure fail
+crash stack-trace
+commit change
+diff change
+review approve
+maintainer owner
+collaborator member collaboration
+access permission grant collaboration
+readable permission
+shared share
+share permission link
+revision version history
+older version revision
+previous version
+backup restore
+trial trial-end
+seat quantity
+renewal renew
+arrival check-in
+nightly rate
+availability slot free
+party guest
+table reservation
+eat restaurant
+hungry restaurant
+sleep room
+travel flight
+fly flight
+delay status
+gate flight-status
+drive route
+walk route
+traffic route
+neighborhood place
+nearest nearby place
+degree temperature
+umbrella forecast
+snow forecast
+hurricane alert
+hot temperature
+low tide
+high tide
+sea tide
+clock time-zone
+local-time time-zone
+hour time
+busy free
+free busy-time available
+invitee attendee
+guest attendee invitee
+no-show absent
+absent time-off
+attend participant
+joined participant
+signup registrant enrollment
+vote poll
+panelist speaker
+slide page
+presenter speaker
+notes note
+sum total
+average summary
+total summary
+pivot summary
+wiki page
+story article
+sell deal
+sale deal
+sales deal
+revenue sale opportunity
+pipeline stage
+lead contact
+prospect lead opportunity
+client contact account
+person contact
+company account organization
+firm account
+activity call meeting task
+ticket question
+agent staff
+sla promise
+visitor user
+chat message
+respondent answer
+hire candidate
+cv candidate
+vacancy job-posting
+job-ad job-posting
+job-opening job-posting
+job-offer contract-offer
+reports-to org-chart
+manager org-chart
+insurance benefit
+day-off leave
+freelancer contractor-payment
+w2 tax-form
+1099 tax-form
+deposit account
+sign signature envelope
+contract document agreement
+paperwork document
+bill cost-report
+spend cost expense
+firewall rule
+identity policy
+worker node
+configuration config-map
+rollback roll-back
+url domain address
+dns-entry dns-record
+mx dns-record
+cname dns-record
+https certificate ssl
+cached cache
+uptime monitor
+graph dashboard
+watch monitor
+log-line log-event
+slow trace
+on-call escalation
+override swap
+retro postmortem
+exception error-issue
+bug error-issue issue
+minified source-map
+replay recording
+behaviour event
+behavior event
+click event
+rollout feature-flag
+flag feature-flag
+variant experiment
+a-b experiment
+segment cohort audience
+keyword search-keyword
+source referrer
+referral referrer
+statement sql
+column schema field
+plugin extension
+addon extension
+cell field
+run execution
+follower audience
+block mute
+picture post
+watch-time video-analytics
+subtitles caption
+song track
+listen listening
+heard listening
+play resume
+queue next
+font style
+color style
+logo image
+draw image
+voice speech
+dictate transcription
+language translation
+translate translation
+word text
+neural model
+gpu inference
+prompt text
+harmful moderation
+website web-page
+headline news-article
+sick patient
+shot immunization
+bloods lab-result
+medicine prescription
+bulb light
+room sensor
+warm thermostat
+colder thermostat
+student enrollment
+classmate enrollment
+pupil enrollment
+homework submission
+exam quiz
+buyer order
+entry admission
+ad-copy ad
+advert campaign
+impression performance
+staff user
+login user
+second-factor multi-factor
+device session
+secret item
+login vault-item
+leak breach-report
+hacked breach
+cve issue
+package vulnerability
+lawyer billable
+legal matter
+law matter
+soil ground
+sow plant
+seed crop
+cow livestock-animal
+sheep livestock-animal
+pig livestock-animal
+horse livestock-animal
+defect issue
+blueprint plan
+weather log
+danger safety
+hazard safety
+house listing
+flat listing
+apartment listing
+home listing
+buyer offer
+tenant lease
+mortgage loan
+leak maintenance-request
+plumbing maintenance
 `
 
 // leads to, one way: who says the first means one of the others, not the other way round.
@@ -1199,7 +1499,7 @@ func tableOf(text string, factor float64, bothWays bool) map[string][]alternativ
 		for i, f := range from {
 			key := strings.Join(f, " ")
 			for j, to := range group {
-				if i != j {
+				if i != j && !slices.ContainsFunc(table[key], func(a alternative) bool { return slices.Equal(a.stems, to) }) {
 					table[key] = append(table[key], alternative{to, factor})
 				}
 			}
