@@ -278,7 +278,8 @@ func third(verb string) string {
 }
 
 // The questions. Of the first file the odd lines were open while the index was written and the even ones held out. Of the
-// second every line was written from the corpus before its writer read the index, and only its total was ever looked at.
+// second every line was written from the corpus before its writer read the index. Of both the totals were seen while the
+// index was changed, and of the lines held out or unseen nothing else.
 const (
 	openQuestions   = "testdata/questions.txt"
 	unseenQuestions = "testdata/questions2.txt"

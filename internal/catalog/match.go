@@ -247,7 +247,13 @@ func (m *match) rank(s shape, asked act, vendors, promoted map[string]bool) []Hi
 		tool  int32
 		score int
 	}
-	var list []found
+	some := 0
+	for _, score := range m.score {
+		if score > 0 {
+			some++
+		}
+	}
+	list := make([]found, 0, some)
 	for i, score := range m.score {
 		if score == 0 {
 			continue
@@ -278,7 +284,10 @@ func (m *match) rank(s shape, asked act, vendors, promoted map[string]bool) []Hi
 		list = append(list, found{int32(i), int(math.Round(100 * score))})
 	}
 	slices.SortFunc(list, func(a, b found) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(m.x.wires[a.tool], m.x.wires[b.tool]))
+		if a.score != b.score {
+			return cmp.Compare(b.score, a.score)
+		}
+		return strings.Compare(m.x.wires[a.tool], m.x.wires[b.tool])
 	})
 	hits := make([]Hit, len(list))
 	for i, f := range list {
