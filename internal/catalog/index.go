@@ -39,6 +39,7 @@ type Index struct {
 	entries     []*Entry
 	wires       []string
 	names       []uint8 // how many words each tool's name has
+	acts        []act   // what each tool does, by its name
 	vendorOf    []int32 // each tool's vendor, counted from 0
 	vendorCount int
 	terms       map[string][]posting
@@ -115,6 +116,7 @@ func (x *Index) add(tool int32, t *Tool, stems map[string]string) {
 		return list
 	}
 	name := putAll(t.Name, weightName)
+	x.acts = append(x.acts, actOf(name))
 	x.names[tool] = uint8(min(len(name), math.MaxUint8))
 	for i := range name[min(1, len(name)):] {
 		put(name[i]+name[i+1], weightName) // timezone for time zone
@@ -154,8 +156,9 @@ func labels(t *Tool, yield func(string)) {
 }
 
 // Find ranks the tools that have a word of the question, or a word like it, by how rare the word is and where it
-// stands. Among tools that fit about as well the promoted stand first, and for a question that asks to be told something
-// those that only read. A question without a word of two letters is refused.
+// stands, by how much of the question they have, and by whether they do what it asks. Among tools that fit about as well
+// the promoted stand first, and for a question that asks to be told something those that only read. A question without
+// a word of two letters is refused.
 func (x *Index) Find(question string, promoted map[string]bool) ([]Hit, error) {
 	question = cut(question, maxQuestion)
 	asked := words(question)
@@ -164,10 +167,11 @@ func (x *Index) Find(question string, promoted map[string]bool) ([]Hit, error) {
 	}
 	asked = asked[:min(len(asked), maxAsked)]
 	m := newMatch(x)
-	for _, c := range x.concepts(asked) {
+	for _, c := range x.concepts(asked, imperative(question)) {
 		m.add(c)
 	}
-	return m.rank(shapeOf(question, asked), x.vendorsIn(asked), promoted), nil
+	shape := shapeOf(question, asked)
+	return m.rank(shape, askedAct(asked, shape), x.vendorsIn(asked), promoted), nil
 }
 
 // cut is the first characters of s.

@@ -32,31 +32,42 @@ func newCorpusIndex(t testing.TB) *catalog.Index {
 // bar is the share of questions whose right tool must be among the first five.
 const bar = 0.94
 
+// Which of the questions miss is told of the open half alone, so that nobody tunes to the others.
 func TestFindMeetsItsBar(t *testing.T) {
 	t.Parallel()
-	asked, err := readQuestions()
-	if err != nil {
-		t.Fatal(err)
-	}
 	x := newCorpusIndex(t)
-	var right, all [2]int // by half: 0 was held out, 1 was open
+	var right, all [3]int
 	var missed []string
-	for _, q := range asked {
-		hits, err := x.Find(q.text, nil)
+	of := [3]string{"held out", "open", "unseen"}
+	for n, file := range []string{openQuestions, unseenQuestions} {
+		asked, err := readQuestions(file)
 		if err != nil {
-			t.Fatalf("line %d: %v", q.line, err)
+			t.Fatal(err)
 		}
-		all[q.line%2]++
-		top := wires(hits, 5)
-		if slices.ContainsFunc(top, func(w string) bool { return slices.Contains(q.right, w) }) {
-			right[q.line%2]++
-			continue
+		for _, q := range asked {
+			hits, err := x.Find(q.text, nil)
+			if err != nil {
+				t.Fatalf("%s:%d: %v", file, q.line, err)
+			}
+			part := q.line % 2
+			if n > 0 {
+				part = 2
+			}
+			all[part]++
+			top := wires(hits, 5)
+			if slices.ContainsFunc(top, func(w string) bool { return slices.Contains(q.right, w) }) {
+				right[part]++
+			} else if part == 1 {
+				missed = append(missed, fmt.Sprintf("line %d: %s\n\twant one of %v\n\tgot %v", q.line, q.text, q.right, top))
+			}
 		}
-		missed = append(missed, fmt.Sprintf("line %d: %s\n\twant one of %v\n\tgot %v", q.line, q.text, q.right, top))
 	}
-	t.Logf("right among the first five: %d of %d open, %d of %d held out", right[1], all[1], right[0], all[0])
-	if got := float64(right[0]+right[1]) / float64(all[0]+all[1]); got < bar {
-		t.Errorf("%.1f %% of all, want %.1f %%; missed:\n%s", 100*got, 100*bar, strings.Join(missed, "\n"))
+	for i, name := range of {
+		t.Logf("right among the first five: %d of %d %s, %.1f %%", right[i], all[i], name, 100*float64(right[i])/float64(all[i]))
+	}
+	t.Logf("missed of the open ones:\n%s", strings.Join(missed, "\n"))
+	if got := float64(right[0]+right[1]+right[2]) / float64(all[0]+all[1]+all[2]); got < bar {
+		t.Errorf("%.1f %% of all, want %.1f %%", 100*got, 100*bar)
 	}
 }
 
@@ -152,6 +163,32 @@ func TestFindPutsThePromotedFirstAmongEquals(t *testing.T) {
 	}
 }
 
+func TestFindMinds(t *testing.T) {
+	t.Parallel()
+	x := catalog.NewIndex(entries(
+		catalog.Tool{Vendor: "a", Name: "add_mailbox", Description: "A mailbox may be deleted later."},
+		catalog.Tool{Vendor: "a", Name: "mailbox_remove", Description: "Removes it."},
+		catalog.Tool{Vendor: "a", Name: "export_mailbox"},
+		catalog.Tool{Vendor: "b", Name: "add_boat"},
+		catalog.Tool{Vendor: "b", Name: "get_boat", ReadOnly: true},
+		catalog.Tool{Vendor: "b", Name: "get_boat_document", ReadOnly: true},
+		catalog.Tool{Vendor: "c", Name: "get_license", Description: "Of a boat or its owner.", ReadOnly: true},
+		catalog.Tool{Vendor: "c", Name: "get_owner", Description: "Of a shop.", ReadOnly: true},
+	))
+	for what, test := range map[string]struct{ question, first string }{
+		"what is done to a thing":      {"delete a mailbox", "a__mailbox_remove"},
+		"a verb of two words":          {"throw away the mailbox", "a__mailbox_remove"},
+		"a verb that only leads":       {"onboard a mailbox", "a__add_mailbox"},
+		"a verb that is not usual":     {"export the mailbox", "a__export_mailbox"},
+		"a verb that is a thing too":   {"file a boat", "b__add_boat"},
+		"how much of a question it is": {"license of the owner of a boat", "c__get_license"},
+	} {
+		if hits, err := x.Find(test.question, nil); err != nil || !slices.Equal(wires(hits, 1), []string{test.first}) {
+			t.Errorf("%s: %q = %v, %v, want %s first", what, test.question, wires(hits, 3), err, test.first)
+		}
+	}
+}
+
 // Two indexes of the same tools agree, whatever order Go's maps are in, and may be asked at once.
 func TestFindIsTheSameEachTime(t *testing.T) {
 	t.Parallel()
@@ -159,7 +196,7 @@ func TestFindIsTheSameEachTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, err := readQuestions()
+	asked, err := readQuestions(openQuestions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,10 +241,15 @@ func FuzzFind(f *testing.F) {
 
 func BenchmarkFind(b *testing.B) {
 	x := newCorpusIndex(b)
-	asked, err := readQuestions()
+	asked, err := readQuestions(openQuestions)
 	if err != nil {
 		b.Fatal(err)
 	}
+	unseen, err := readQuestions(unseenQuestions)
+	if err != nil {
+		b.Fatal(err)
+	}
+	asked = append(asked, unseen...)
 	var took []time.Duration
 	for i := 0; b.Loop(); i++ {
 		start := time.Now()

@@ -16,6 +16,8 @@ const (
 	writeFactor    = 0.85 // a tool that only reads, for a question that asks for a deed
 	vendorFactor   = 1.5  // a tool whose vendor is named
 	promotedFactor = 1.25
+	otherActFactor = 0.7 // a tool that does something else to the thing than is asked for
+	coveredShare   = 0.5 // of the score, that depends on how much of the question a tool has at all
 )
 
 // A concept is one thing that is asked for: a word or phrase with all that it may be called.
@@ -24,8 +26,8 @@ type concept struct {
 	size int // how many words of a question it stands for
 }
 
-// concepts are what a question's words ask for.
-func (x *Index) concepts(asked []string) []concept {
+// concepts are what a question's words ask for. That of an imperative begins with a verb.
+func (x *Index) concepts(asked []string, imperative bool) []concept {
 	stems := make([]string, len(asked))
 	for i, w := range asked {
 		stems[i] = stem(w)
@@ -64,6 +66,8 @@ func (x *Index) concepts(asked []string) []concept {
 	unknown := 0
 	for i, w := range asked {
 		switch {
+		case i == 0 && imperative && leads[stems[0]] != nil:
+			list = append(list, deed(stems[0]))
 		case phrase[i]:
 		case skip(i):
 			list = appendLeads(list, stems[i]) // who and most say nothing, but lead somewhere
@@ -117,6 +121,20 @@ func (x *Index) has(word string) bool {
 	return ok || synonyms[s] != nil || leads[s] != nil
 }
 
+// deed is what a verb asks for: what it leads to, and of its synonyms only verbs. To file a ticket has to do with no document.
+func deed(stem string) concept {
+	c := concept{any: []alternative{{[]string{stem}, 1}}, size: 1}
+	for _, a := range synonyms[stem] {
+		if writeStems[a.stems[0]] {
+			c.any = append(c.any, a)
+		}
+	}
+	for _, a := range leads[stem] {
+		c.any = append(c.any, alternative{a.stems, likeFactor})
+	}
+	return c
+}
+
 // called is a stem with its synonyms.
 func called(stem string, factor float64) []alternative {
 	list := []alternative{{[]string{stem}, factor}}
@@ -132,6 +150,9 @@ type match struct {
 	score []float64
 	named []uint8 // words of its name that were asked for
 
+	covered []float64 // how rare the concepts it has are, together
+	total   float64   // and those of the question
+
 	about []float64 // for each vendor, how much of the question its tools have between them
 
 	// of the concept that is being added
@@ -143,7 +164,11 @@ type match struct {
 
 func newMatch(x *Index) *match {
 	n := len(x.entries)
-	return &match{x: x, score: make([]float64, n), named: make([]uint8, n), best: make([]float64, n), name: make([]bool, n), about: make([]float64, x.vendorCount), near: make([]float64, x.vendorCount)}
+	perTool, perVendor := make([]float64, 3*n), make([]float64, 2*x.vendorCount)
+	return &match{
+		x: x, score: perTool[:n], covered: perTool[n : 2*n], best: perTool[2*n:], named: make([]uint8, n), name: make([]bool, n),
+		about: perVendor[:x.vendorCount], near: perVendor[x.vendorCount:],
+	}
 }
 
 // add adds what a concept finds: for each tool the best of its alternatives, worth the more the fewer tools have any.
@@ -163,12 +188,18 @@ func (m *match) add(c concept) {
 	rarity := math.Log(1+float64(len(m.x.entries))/max(1, have)) * float64(max(1, c.size))
 	for _, tool := range m.hit {
 		m.score[tool] += m.best[tool] * rarity
+		if c.size > 0 {
+			m.covered[tool] += rarity
+		}
 		if m.name[tool] {
 			m.named[tool] += uint8(c.size)
 		}
 		m.best[tool], m.name[tool] = 0, false
 	}
 	m.hit = m.hit[:0]
+	if c.size > 0 && have > 0 {
+		m.total += rarity
+	}
 }
 
 // around notes, for each vendor, what its tools have of a concept: a word that stands in one of them tells what the others
@@ -211,12 +242,18 @@ next:
 }
 
 // rank orders what was found, the same each time.
-func (m *match) rank(s shape, vendors, promoted map[string]bool) []Hit {
+func (m *match) rank(s shape, asked act, vendors, promoted map[string]bool) []Hit {
 	type found struct {
 		tool  int32
 		score int
 	}
-	var list []found
+	some := 0
+	for _, score := range m.score {
+		if score > 0 {
+			some++
+		}
+	}
+	list := make([]found, 0, some)
 	for i, score := range m.score {
 		if score == 0 {
 			continue
@@ -224,6 +261,12 @@ func (m *match) rank(s shape, vendors, promoted map[string]bool) []Hit {
 		e := m.x.entries[i]
 		score += aroundFactor * m.about[m.x.vendorOf[i]]
 		score *= 1 + namedFactor*min(1, float64(m.named[i])/float64(max(1, m.x.names[i])))
+		if m.total > 0 {
+			score *= 1 - coveredShare + coveredShare*m.covered[i]/m.total
+		}
+		if does := m.x.acts[i]; asked != 0 && does != 0 && does != asked {
+			score *= otherActFactor
+		}
 		switch {
 		case e.ReadOnly && s == asksToKnow:
 			score *= readFactor
@@ -241,7 +284,10 @@ func (m *match) rank(s shape, vendors, promoted map[string]bool) []Hit {
 		list = append(list, found{int32(i), int(math.Round(100 * score))})
 	}
 	slices.SortFunc(list, func(a, b found) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(m.x.wires[a.tool], m.x.wires[b.tool]))
+		if a.score != b.score {
+			return cmp.Compare(b.score, a.score)
+		}
+		return strings.Compare(m.x.wires[a.tool], m.x.wires[b.tool])
 	})
 	hits := make([]Hit, len(list))
 	for i, f := range list {
@@ -259,9 +305,15 @@ const (
 	asksToDo
 )
 
+// imperative tells that a question begins with a verb, whatever it is, because a determiner follows.
+func imperative(question string) bool {
+	f := strings.Fields(strings.ToLower(question))
+	return len(f) > 1 && determiners[strings.TrimSuffix(f[1], "'s")] && !readWords[f[0]]
+}
+
 func shapeOf(question string, asked []string) shape {
-	if f := strings.Fields(strings.ToLower(question)); len(f) > 1 && determiners[strings.TrimSuffix(f[1], "'s")] && !readWords[f[0]] {
-		return asksToDo // whatever the verb is
+	if imperative(question) {
+		return asksToDo
 	}
 	for i, w := range asked {
 		switch {

@@ -1,6 +1,9 @@
 package catalog
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // alike are groups of words that stand for one another. Words joined by a hyphen are a phrase.
 const alike = `
@@ -337,6 +340,845 @@ optout unsubscribe suppression
 landline phone
 otp verification-code one-time-code one-time-password passcode
 hang-up end terminate
+stop halt shut-down power-off
+start power-on boot
+restart reboot
+copy back-up
+invoke call
+reset restore
+rotate renew replace
+renew extend prolong
+detach unmount disconnect
+attach mount connect
+lock secure
+unlock open
+freeze block suspend
+unfreeze unblock
+hide conceal
+pin stick
+forward pass-on redirect
+import bring-in
+export take-out
+upload put-in
+join participate attend
+leave quit exit
+kick expel evict
+suggest propose recommend
+proposal offer quote
+bid offer tender
+rate score
+rating score review
+review appraisal evaluation
+feedback review comment
+upvote like
+vote poll ballot
+measure gauge
+calculate compute
+estimate quote forecast
+compare diff difference
+preview draft simulate dry-run
+trial preview
+validate lint
+anonymize redact pseudonymize
+purge flush invalidate
+crop cut trim
+enlarge upscale enhance
+resize scale
+promote publish
+ship dispatch
+fulfill ship
+capture collect
+reconcile match
+subscriber reader
+attendee participant visitor
+registrant sign-up
+visitor guest
+guest visitor customer
+organizer host
+moderator admin
+admin administrator
+owner holder
+manager supervisor boss
+lawyer attorney counsel
+engineer developer programmer
+author writer
+crew team
+staff personnel
+department division
+office workplace
+headquarters office
+branch location
+firm company
+partner affiliate
+shopper customer buyer
+merchant vendor seller
+wholesaler supplier
+courier carrier
+recipient addressee receiver
+sender originator
+signer signatory
+pet animal
+cattle livestock
+farm agriculture
+harvest yield
+crop plant
+greenhouse field
+acreage field
+tax-form tax-return
+receipt proof-of-purchase
+statement report
+bookkeeping accounting ledger
+general-ledger ledger
+chart-of-accounts ledger-account
+journal ledger
+iou debt
+withholding garnishment
+bonus payment
+wage pay
+paycheck pay-stub
+compensation salary
+perk benefit
+pension benefit
+leave absence
+sick-leave time-off
+day-off time-off
+days-off time-off
+overtime timesheet hour
+worktime timesheet
+timecard timesheet
+reporting-line org-chart
+hierarchy org-chart
+onboarding enroll
+opening position
+applicant application
+talk interview
+screening interview
+headcount employee
+mailing newsletter
+mailshot campaign
+blast campaign
+drip automation
+routine automation
+recipe automation
+macro template
+boilerplate template
+saved-reply canned-reply canned-response
+faq help-article
+knowledge-article help-article
+helpdesk support
+complaint ticket case
+inquiry ticket
+request ticket
+csat satisfaction
+nps satisfaction survey
+answer response
+reply response
+submission entry response
+entry record
+photo picture snapshot
+screenshot snapshot capture
+thumbnail preview
+icon image
+avatar photo
+artwork image
+drawing plan blueprint
+blueprint drawing
+sketch drawing
+wireframe prototype mockup
+artboard frame
+screen frame
+component widget
+widget chart
+diagram chart
+kpi metric
+benchmark metric
+telemetry metric
+timeseries metric
+span trace
+logline log-event
+probe synthetic-test
+health-check monitor
+ping probe
+alarm alert
+rule policy
+guideline policy
+access acl
+entitlement permission
+privilege permission
+scope permission
+passphrase password
+pin code
+credential login
+sso sign-in
+session login-session
+identity user
+authenticator multi-factor-device
+firewall-rule security-group
+key secret
+keystore vault
+safe vault
+instance virtual-machine
+droplet virtual-machine
+ec2 virtual-machine
+s3 bucket
+blob object
+drive volume
+storage bucket disk
+hard-disk volume disk
+hard-drive volume disk
+ssd volume
+proxy load-balancer
+balancer load-balancer
+workload pod deployment
+replica pod
+manifest deployment
+rollout deployment
+job task
+cronjob cron-job
+crontab cron-job
+setting config configuration
+preference setting
+option setting
+parameter setting variable
+property field attribute
+attribute field
+characteristic property
+trait attribute
+dimension attribute
+enum option
+spreadsheet sheet
+grid table
+tab sheet
+formula cell
+line row
+entry row
+block paragraph
+paragraph text
+heading section
+chapter section
+section part
+agenda schedule
+itinerary trip
+timetable schedule
+roster schedule shift
+rota shift
+shift duty
+slot time
+deadline due-date
+due deadline
+milestone deadline goal
+okr goal objective
+roadmap timeline
+backlog issue
+ticket card
+card task
+todo-list checklist
+checklist to-do
+sub-item subtask
+effort worklog
+logged-time worklog time-entry
+tracked-time time-entry worklog
+timer time-entry
+followers watchers
+workspace project
+folder section
+catalog collection
+catalogue collection
+category collection
+sku variant
+variation variant
+size variant
+goods product
+merchandise product
+inventory-level stock-level
+stock-level inventory
+return-label shipping-label
+waybill shipping-label
+consignment shipment
+delivery shipment
+postcode zip zip-code
+customs declaration
+duty customs
+collection pickup
+carton parcel
+box parcel
+storefront shop
+discount-code promo-code coupon-code voucher
+rebate discount
+present gift
+bill check
+card-payment charge
+direct-debit payment
+settlement payout
+disbursement payout
+withdrawal payout
+recurring subscription
+membership subscription
+tier plan
+package plan
+metered usage
+consumption usage
+quota limit usage
+allowance limit
+cap limit
+limit threshold
+dunning collection
+overdue unpaid
+arrears overdue
+credit-memo credit-note
+quotation quote estimate
+income-statement profit-and-loss
+profit earning income
+turnover revenue
+funds money balance
+cash money
+money fund
+bank institution
+account-holder identity
+statement-line bank-transaction
+booking appointment
+stay booking
+check-in arrive arrival
+check-out departure
+suite room
+cleaning housekeeping
+hotel property
+inn hotel
+motel hotel
+hostel hotel
+bistro restaurant
+eatery restaurant
+dish meal menu
+food menu dish
+dinner table reservation
+diner guest
+queue waitlist
+waiting-list waitlist
+ticket flight
+airfare flight-offer
+aircraft plane
+airplane plane flight
+seating seat
+suitcase luggage baggage
+layover flight
+airport terminal
+chauffeur driver
+cabbie driver
+pickup pick-up
+lost-and-found lost-item
+way route
+path route
+travel-time distance
+drive-time distance
+poi place
+landmark place
+gps coordinates location
+reverse-geocode reverse
+street address
+outlook forecast
+sunshine weather
+wind weather condition
+smoke air-quality
+flood warning alert
+meetup event
+gig event concert
+concert event
+conference event
+convention conference
+fair event
+festival event
+admission ticket
+entrance admission ticket
+stadium venue
+hall venue room
+webcast webinar
+seminar webinar
+recording video
+minutes summary
+recap summary
+digest summary
+overview summary
+abstract summary
+transcript text
+caption transcript
+livestream live-stream broadcast
+live-stream live-broadcast
+clip video
+reel story
+feed timeline
+dm message
+mention tagged
+repost share retweet
+retweet repost
+hashtag keyword
+trending popular
+band artist
+singer artist
+tune song track
+mix playlist
+setlist playlist
+library collection
+podcast episode
+mp3 audio
+voiceover speech
+tts speech text-to-speech
+text-to-speech speech
+speech-to-text transcription
+dictation transcription
+ocr text
+machine-translation translation
+locale language
+terminology glossary
+string translation-key
+phrase text
+neural-network model
+ai model
+fine-tuned-model model
+training fine-tuning
+inference completion
+prompt completion
+corpus dataset
+vectorize embedding
+toxicity moderation
+webpage web-page
+site website
+sitemap site-map
+crawler crawl
+spider crawl
+google web-search search
+internet web
+serp web-result
+newspaper news
+clinic hospital
+physician doctor
+visit appointment
+medicine drug prescription
+pill medication
+bloodwork lab-result
+blood-test lab-result
+test-result lab-result
+allergen allergy
+jab vaccine
+medical-record patient
+claim insurance
+lamp bulb
+brightness dim
+ac thermostat
+air-conditioning thermostat
+lock bolt
+doorbell camera
+webcam camera
+scene preset
+detector sensor
+curriculum course
+module course lesson
+lesson class
+homework task
+essay submission assignment
+paper submission
+exam assessment
+assessment quiz
+score grade
+notice announcement
+bulletin announcement
+lecturer instructor
+banner ad
+creative ad
+bid-strategy bid
+lookalike audience
+retargeting audience
+search-term keyword
+ppc ad
+clause provision
+deal agreement
+nda contract
+covenant obligation
+lawsuit matter case
+litigation matter
+dossier matter
+retainer contract
+package dependency
+library dependency
+third-party dependency
+cve vulnerability
+advisory vulnerability
+leaked exposed
+hardcoded exposed
+pentest scan
+audit scan inspection
+inspection check
+site-visit inspection
+construction building
+building site
+subcontractor contractor
+variation-order change-order
+snagging punch-item
+site-diary daily-log
+journal daily-log log
+estate property
+real-estate property
+viewing showing
+tour showing
+lodger tenant
+sublet lease
+appraisal valuation
+valuation worth value
+value worth
+diff compare
+changelog release-note
+changeset commit
+hash commit sha
+trunk branch
+mainline branch
+patch pull-request
+build-log log
+build pipeline
+stage step
+step job
+agent runner
+executor runner
+artifact build
+docs documentation
+documentation wiki
+readme documentation
+handbook wiki
+manual documentation
+draft unsent
+autoreply vacation-responder
+auto-reply vacation-responder
+autoresponder vacation-responder
+footer signature
+mail-filter filter
+blacklist suppression
+blocklist suppression
+deliverability delivery bounce
+mailer email
+handle username
+nickname name
+topic subject
+subject title
+title name
+heading title
+emoticon emoji
+smiley emoji
+group-chat channel
+server guild
+huddle call
+voice-call call
+ringtone sound
+voice-message voicemail
+answering-machine voicemail
+conference-call conference
+mobile phone
+cell phone
+cellphone phone
+telephone phone
+presence status
+online presence available
+online-status presence
+nudge reminder
+bookmark favorite
+reopen re-open
+revert back-out undo
+rerun re-run run-again
+resend send-again
+compare contrast
+protect guard secure
+watch observe follow
+release unveil
+advance progress promote
+transition progress status
+finalize seal conclude
+reactivate resubscribe
+fulfill process pack
+adjust correct
+optimize improve fastest
+autocomplete suggest complete
+respond accept decline
+reorder rearrange
+append add-to
+clear blank
+sort order arrange
+win won close-won
+lose lost close-lost
+convert turn-into
+refresh reload
+snooze later
+anonymize forget gdpr
+deny disapprove
+exec shell
+drain evacuate
+scale replica resize
+cordon unschedulable
+ignore dismiss
+dismiss false-positive
+explain query-plan
+moderate hide approve
+skip forward next
+upscale sharpen
+award accept
+withdraw unlist off-the-market
+deactivate offboard
+expire force
+reset forgot forgotten
+terminate lay-off dismiss fire
+submit hand-in turn-in
+grade mark score
+dim darken brighter
+activate run apply
+screenshot picture
+scrape text content
+price cost
+rate stars
+sync refresh update
+match pair link
+freeze block lost stolen
+reimburse pay-back
+chargeback contest
+evidence proof
+capture charge collect
+void invalidate cancel
+retire sunset
+upgrade version
+transfer hand-over
+merge duplicate deduplicate dedupe
+enroll put-into sign-up
+assign give hand-to
+mute quiet silent
+mark flag
+unread new
+draft unfinished
+trash throw-away
+star favorite
+fork copy
+escalate urgent
+acknowledge take
+page pager incident
+outage down
+lag slow latency
+latency duration
+broken failing
+failed failure error
+failure fail
+crash stack-trace
+commit change
+diff change
+review approve
+maintainer owner
+collaborator member collaboration
+access permission grant collaboration
+readable permission
+shared share
+share permission link
+revision version history
+older version revision
+previous version
+backup restore
+trial trial-end
+seat quantity
+renewal renew
+arrival check-in
+nightly rate
+availability slot free
+party guest
+table reservation
+eat restaurant
+hungry restaurant
+sleep room
+travel flight
+fly flight
+delay status
+gate flight-status
+drive route
+walk route
+traffic route
+neighborhood place
+nearest nearby place
+degree temperature
+umbrella forecast
+snow forecast
+hurricane alert
+hot temperature
+low tide
+high tide
+sea tide
+clock time-zone
+local-time time-zone
+hour time
+busy free
+free busy-time available
+invitee attendee
+guest attendee invitee
+no-show absent
+absent time-off
+attend participant
+joined participant
+signup registrant enrollment
+vote poll
+panelist speaker
+slide page
+presenter speaker
+notes note
+sum total
+average summary
+total summary
+pivot summary
+wiki page
+story article
+sell deal
+sale deal
+sales deal
+revenue sale opportunity
+pipeline stage
+lead contact
+prospect lead opportunity
+client contact account
+person contact
+company account organization
+firm account
+activity call meeting task
+ticket question
+agent staff
+sla promise
+visitor user
+chat message
+respondent answer
+hire candidate
+cv candidate
+vacancy job-posting
+job-ad job-posting
+job-opening job-posting
+job-offer contract-offer
+reports-to org-chart
+manager org-chart
+insurance benefit
+day-off leave
+freelancer contractor-payment
+w2 tax-form
+1099 tax-form
+deposit account
+sign signature envelope
+contract document agreement
+paperwork document
+bill cost-report
+spend cost expense
+firewall rule
+identity policy
+worker node
+configuration config-map
+rollback roll-back
+url domain address
+dns-entry dns-record
+mx dns-record
+cname dns-record
+https certificate ssl
+cached cache
+uptime monitor
+graph dashboard
+watch monitor
+log-line log-event
+slow trace
+on-call escalation
+override swap
+retro postmortem
+exception error-issue
+bug error-issue issue
+minified source-map
+replay recording
+behaviour event
+behavior event
+click event
+rollout feature-flag
+flag feature-flag
+variant experiment
+a-b experiment
+segment cohort audience
+keyword search-keyword
+source referrer
+referral referrer
+statement sql
+column schema field
+plugin extension
+addon extension
+cell field
+run execution
+follower audience
+block mute
+picture post
+watch-time video-analytics
+subtitles caption
+song track
+listen listening
+heard listening
+play resume
+queue next
+font style
+color style
+logo image
+draw image
+voice speech
+dictate transcription
+language translation
+translate translation
+word text
+neural model
+gpu inference
+prompt text
+harmful moderation
+website web-page
+headline news-article
+sick patient
+shot immunization
+bloods lab-result
+medicine prescription
+bulb light
+room sensor
+warm thermostat
+colder thermostat
+student enrollment
+classmate enrollment
+pupil enrollment
+homework submission
+exam quiz
+buyer order
+entry admission
+ad-copy ad
+advert campaign
+impression performance
+staff user
+login user
+second-factor multi-factor
+device session
+secret item
+login vault-item
+leak breach-report
+hacked breach
+cve issue
+package vulnerability
+lawyer billable
+legal matter
+law matter
+soil ground
+sow plant
+seed crop
+cow livestock-animal
+sheep livestock-animal
+pig livestock-animal
+horse livestock-animal
+defect issue
+blueprint plan
+weather log
+danger safety
+hazard safety
+house listing
+flat listing
+apartment listing
+home listing
+buyer offer
+tenant lease
+mortgage loan
+leak maintenance-request
+plumbing maintenance
 `
 
 // leads to, one way: who says the first means one of the others, not the other way round.
@@ -436,6 +1278,192 @@ look get list
 tell get
 wire transfer
 count list
+increase update edit change modify
+decrease update edit change modify
+raise update
+lower update edit change modify
+reduce update edit change modify
+extend update
+shorten update edit change modify
+fix update edit
+correct update edit change modify
+replace update
+switch update change
+reword update edit change modify
+revise update edit change modify
+rewrite update edit change modify
+overwrite update replace
+tweak update edit change modify
+customize update set
+reassign assign update
+bump update
+toggle enable disable update
+turn-on activate enable toggle
+turn-off deactivate disable toggle
+define create add
+design create
+establish create
+introduce create add
+launch create
+init create
+initialize create
+instantiate create
+make-up create
+come-up create
+sign-up create register subscribe
+sign-someone create
+onboard create add
+enter create add
+input create add
+append create
+log create
+jot create
+jot-down create add
+write-down create add
+note-down create add
+store create save upload
+keep create save
+save create
+save-to create add
+put-on create
+place create
+issue send
+issue-new create
+request create
+apply create
+apply-for create
+ask create
+ask-for create request
+submit create
+commission create
+hire create
+throw-away delete remove
+throw-out delete remove
+discard delete remove
+dispose delete remove
+eliminate delete remove
+wipe delete remove clear
+scrap delete remove
+take-off remove delete
+take-away remove delete
+take-out remove
+take-down delete remove
+tear-down delete remove
+unlink remove delete detach
+unassign remove update
+uninstall remove delete
+cut remove delete
+kill stop terminate delete
+nuke delete remove
+withdraw cancel delete
+revoke delete remove
+retire delete archive
+decommission delete
+deregister delete remove
+unregister delete remove
+strip remove
+release delete
+bring-back restore
+get-back restore
+put-back restore
+give-back release return
+hand-back return release
+carry-out run execute
+kick-off start run
+fire-off trigger send
+set-off trigger
+wind-up stop end
+wrap-up complete close end
+call-off cancel
+back-out cancel revert
+drop-out cancel leave
+sign-off approve
+green-light approve
+okay approve
+ok approve
+turn-down reject deny
+veto reject
+nag send reminder
+look-at get
+look-into get
+open-up get
+pull get fetch
+pull-up get list
+bring-up get
+inspect get describe
+examine get
+review get list
+peek get
+consult get
+monitor get list
+track get
+know get
+learn get
+detail get
+details get
+info get
+information get
+metadata get describe
+content get
+contents get
+particulars get
+status get
+state get
+much get
+long get
+old get
+where get list
+who list
+exist list
+exists list
+available list
+inventory list
+overview list
+roster list
+existing list
+everything list
+every list
+all-the list
+which-of list
+hunt search find
+seek search find
+match search
+matching search
+named search find
+called search find
+containing search find
+contains search find
+look-up get search find
+pick find
+spot find
+trace find
+shortlist list
+email send
+message send
+notify send
+remind send create
+broadcast send publish
+reach-out send
+hand-over transfer assign
+pass transfer assign
+hand transfer
+shift move
+put-into move add
+drag move
+push move
+reorganize reorder move
+rearrange reorder move
+sort reorder
+rank list
+regenerate rotate reset create
+try-again retry
+redo retry
+resubmit retry resend
+redeploy restart rerun deploy
+rebuild rerun retry
+convert export
+print download
+get-copy download
 any list
 `
 
@@ -471,7 +1499,7 @@ func tableOf(text string, factor float64, bothWays bool) map[string][]alternativ
 		for i, f := range from {
 			key := strings.Join(f, " ")
 			for j, to := range group {
-				if i != j {
+				if i != j && !slices.ContainsFunc(table[key], func(a alternative) bool { return slices.Equal(a.stems, to) }) {
 					table[key] = append(table[key], alternative{to, factor})
 				}
 			}
@@ -490,7 +1518,9 @@ func phrases(table string) [][][]string {
 			for _, w := range words(member) {
 				stems = append(stems, stem(w))
 			}
-			group = append(group, stems)
+			if stems != nil {
+				group = append(group, stems)
+			}
 		}
 		if group != nil {
 			lines = append(lines, group)
