@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -27,20 +26,14 @@ func (s *System) AppendAudit(ctx context.Context, links []AuditLink) error {
 	var b pgx.Batch
 	b.Queue(`BEGIN`)
 	b.Queue(`SET LOCAL ROLE graft_system`)
-	var written int64
-	b.Queue(appendAudit, auditColumns(links)...).Exec(func(tag pgconn.CommandTag) error {
-		written = tag.RowsAffected()
-		return nil
-	})
+	b.Queue(appendAudit, auditColumns(links)...)
 	b.Queue(`COMMIT`)
 	// The pool drops a connection on which the batch failed half way, and Postgres its transaction.
-	if err := s.db.pool.SendBatch(ctx, &b).Close(); err != nil {
-		return unavailable(absent(err))
+	err := s.db.pool.SendBatch(ctx, &b).Close()
+	if code(err) == "23505" { // unique_violation
+		return s.written(ctx, links[len(links)-1])
 	}
-	if written == int64(len(links)) {
-		return nil
-	}
-	return s.written(ctx, links[len(links)-1])
+	return unavailable(absent(err))
 }
 
 // written is nil where exactly this link is in its place: a batch is there whole or not at all, so one tells of all.
@@ -59,8 +52,7 @@ const appendAudit = `
 	INSERT INTO audit_entry (org_id, writer, seq, heads, hash, run_id, kind, at, via, agent_id, user_id, tool, version, source, connection_id,
 	                         digest, outcome, took, line)
 	SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bytea[], $5::bytea[], $6::uuid[], $7::text[], $8::timestamptz[], $9::text[],
-	                     $10::uuid[], $11::uuid[], $12::text[], $13::bigint[], $14::text[], $15::uuid[], $16::bytea[], $17::text[], $18::bigint[], $19::text[])
-	ON CONFLICT DO NOTHING`
+	                     $10::uuid[], $11::uuid[], $12::text[], $13::bigint[], $14::text[], $15::uuid[], $16::bytea[], $17::text[], $18::bigint[], $19::text[])`
 
 // auditColumns are links column by column, in the types that are encoded without reflection.
 func auditColumns(links []AuditLink) []any {
