@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -22,7 +23,8 @@ import (
 // A Schema is a tool's input schema, compiled.
 type Schema struct {
 	raw       jsontext.Value
-	compiled  *jsonschema.Schema
+	compiled  *jsonschema.Schema // nil where it may come back to itself
+	metered   *sync.Pool         // then of *metered
 	unchecked []string
 }
 
@@ -45,7 +47,24 @@ func CompileSchema(raw jsontext.Value) (*Schema, error) {
 		return nil, err
 	}
 	unchecked := relax(doc)
-	c := jsonschema.NewCompiler()
+	s := &Schema{raw: raw, unchecked: unchecked}
+	if !refers(doc) {
+		s.compiled, err = compile(jsonschema.NewCompiler(), doc)
+		return s, err
+	}
+	first, err := newMetered(doc)
+	if err != nil {
+		return nil, err
+	}
+	s.metered = &sync.Pool{New: func() any {
+		m, _ := newMetered(doc) // it compiled before
+		return m
+	}}
+	s.metered.Put(first)
+	return s, nil
+}
+
+func compile(c *jsonschema.Compiler, doc any) (*jsonschema.Schema, error) {
 	c.UseLoader(noLoader{})
 	const self = "graft:input"
 	if err := c.AddResource(self, doc); err != nil {
@@ -55,7 +74,7 @@ func CompileSchema(raw jsontext.Value) (*Schema, error) {
 	if err != nil {
 		return nil, unfit(err)
 	}
-	return &Schema{raw: raw, compiled: compiled, unchecked: unchecked}, nil
+	return compiled, nil
 }
 
 // Unchecked is where the patterns stand that Go cannot read, as JSON Pointers: arguments are not held to them.
@@ -99,8 +118,12 @@ func (s *Schema) Check(args jsontext.Value) error {
 	if problem, ok := longNumber(doc, nil); ok {
 		return s.refuse([]Problem{problem})
 	}
+	err = s.validate(doc)
+	if errors.Is(err, errCostly) {
+		return s.refuse([]Problem{{Problem: "is nested too deeply to be checked against this schema"}})
+	}
 	var invalid *jsonschema.ValidationError
-	if err := s.compiled.Validate(doc); !errors.As(err, &invalid) {
+	if !errors.As(err, &invalid) {
 		return err
 	}
 	return s.refuse(leaves(invalid, s.newProblem, nil))
