@@ -38,6 +38,7 @@ func (s *Source) Refresh(ctx context.Context, c store.Caller, id store.UpstreamI
 	if err == nil {
 		defer bid(session)
 	}
+	defer s.views.Forget(c.Org) // here at once, for who asked; elsewhere the bus says it
 	return s.list(ctx, c, t, session, err)
 }
 

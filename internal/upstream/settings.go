@@ -86,6 +86,7 @@ func (s *Source) SetHeaders(ctx context.Context, c store.Caller, id store.Upstre
 	if err != nil {
 		return err
 	}
+	defer s.views.Forget(c.Org)
 	return s.c.DB.As(ctx, c, func(tx *store.Tx) error { return tx.SetUpstreamHeaders(ctx, id, headers) })
 }
 
@@ -101,6 +102,7 @@ func (s *Source) SetSecret(ctx context.Context, c store.Caller, name string, val
 	if err != nil {
 		return false, err
 	}
+	defer s.views.Forget(c.Org)
 	err = s.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
 		made, err = tx.SetSecret(ctx, name, func(id store.SecretID) ([]byte, error) { return key.Seal(secretPlace(c.Org, id), value) })
 		return err

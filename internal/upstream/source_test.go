@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -503,5 +505,28 @@ func TestACallHasTheTimeOfItsUpstream(t *testing.T) {
 	}
 	if got, want := r.tools()["slow__echo"].Timeout, 95*time.Second; got != want {
 		t.Errorf("timeout of a tool = %v, want %v: connecting, and the call", got, want)
+	}
+}
+
+// Who adds an upstream finds its tools at once on the replica that added it: this one never hears the bus.
+func TestWhatIsAddedIsThereAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	deaf, err := upstream.NewSource(upstream.Config{DB: h.db, Keys: h.keys, Client: newClient(t), Version: "test", Log: slog.New(slog.DiscardHandler), Healthy: func() bool { return true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"first", "second"} {
+		if _, err := deaf.Tools(t.Context(), h.owner); err != nil { // remembered from now on
+			t.Fatal(err)
+		}
+		in := upstream.Addition{Name: name, URL: upstreamtest.Start(t, upstreamtest.Options{}).URL}
+		if _, err := deaf.Add(t.Context(), h.owner, in); err != nil {
+			t.Fatal(err)
+		}
+		list, err := deaf.Tools(t.Context(), h.owner)
+		if err != nil || !slices.ContainsFunc(list, func(tool catalog.Tool) bool { return tool.Vendor == name }) {
+			t.Errorf("%d tools after %s was added, none of its own: %v", len(list), name, err)
+		}
 	}
 }
