@@ -343,7 +343,7 @@ func TestAResultWaitsForAClientThatLeft(t *testing.T) {
 			c.at(k, 0).post(ping)
 		}
 		s.release <- struct{}{}
-		<-s.ended
+		_ = <-s.ended
 		var list struct{ Runs []shown }
 		if err := json.Unmarshal(c.at(k, 1).call("run_status", `{}`).Structured, &list); err != nil || len(list.Runs) == 0 {
 			return false

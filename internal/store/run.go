@@ -17,6 +17,8 @@ const (
 	RunSilence = 30 * time.Second
 	// maxRunning bounds the runs of one agent that are under way.
 	maxRunning = 20
+	// maxRuns bounds the ended runs that are kept of one agent; the oldest go. Whoever calls and hangs up leaves one each time.
+	maxRuns = 1000
 	// maxProgress bounds the lines of progress that are kept of a run; the oldest go.
 	maxProgress = 200
 )
@@ -85,7 +87,14 @@ func (tx *Tx) KeepRun(ctx context.Context, r Run) error {
 	if err := tx.use(ctx, r.AgentID); err != nil {
 		return err
 	}
-	return tx.keepRun(ctx, r)
+	if err := tx.keepRun(ctx, r); err != nil {
+		return err
+	}
+	_, err := exec(ctx, tx.tx, `
+		DELETE FROM run WHERE agent_id = @agent AND id IN (
+			SELECT id FROM run WHERE agent_id = @agent AND status <> 'running' ORDER BY started_at DESC, id DESC OFFSET @most)`,
+		pgx.StrictNamedArgs{"agent": r.AgentID, "most": maxRuns})
+	return err
 }
 
 func (tx *Tx) keepRun(ctx context.Context, r Run) error {

@@ -231,3 +231,26 @@ func TestAStoredResultLastsADay(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Whoever calls and hangs up leaves a run each time.
+func TestEndedRunsOfAnAgentAreBounded(t *testing.T) {
+	t.Parallel()
+	k := newAsker(t)
+	first := k.start()
+	do(t, k.db, k.self, func(tx *store.Tx) error {
+		for range 1003 {
+			k.clock.pass(time.Millisecond)
+			r := k.newRun()
+			ended := k.clock.now()
+			r.Status, r.EndedAt, r.StartedAt = store.RunSucceeded, &ended, ended
+			if err := tx.KeepRun(t.Context(), r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	list := must(t, k.db, k.self, func(tx *store.Tx) ([]store.Run, error) { return tx.Runs(t.Context(), k.agent.ID, 2000) })
+	if len(list) != 1001 || list[len(list)-1].ID != first.ID {
+		t.Errorf("%d runs are kept, want the last 1000 ended and the one under way", len(list))
+	}
+}

@@ -60,9 +60,11 @@ func (s *Source) openToList(ctx context.Context, t *target, changed func()) (*Se
 func (s *Source) list(ctx context.Context, c store.Caller, t *target, session *Session, err error) error {
 	var tools []RemoteTool
 	if err == nil {
-		if tools, err = session.Tools(ctx); err != nil {
+		limited, cancel := context.WithTimeout(ctx, listTime)
+		if tools, err = session.Tools(limited); err != nil {
 			err = own(t, err)
 		}
+		cancel()
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -84,8 +86,9 @@ func (s *Source) list(ctx context.Context, c store.Caller, t *target, session *S
 	for i, listed := range tools {
 		row := row(t.Upstream, listed)
 		row.Position = int32(i) //nolint:gosec // at most MaxTools
-		if seen[row.Original] {
-			row.Original, row.LeftOut = fmt.Sprintf("%s (again, %d)", row.Original, i+1), "It is listed twice under one name. The first is used."
+		// Once, unless a tool is called what the second is then called.
+		for name := row.Original; seen[row.Original]; name = row.Original {
+			row.Original, row.LeftOut = fmt.Sprintf("%s (again, %d)", name, i+1), "It is listed twice under one name. The first is used."
 		}
 		seen[row.Original] = true
 		rows = append(rows, row)
@@ -95,6 +98,9 @@ func (s *Source) list(ctx context.Context, c store.Caller, t *target, session *S
 		return err
 	})
 }
+
+// listTime bounds one listing: each of its pages has its own time, and there may be many.
+const listTime = 2 * time.Minute
 
 const (
 	maxDefinition  = 1 << 20 // bytes of one tool

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,8 @@ var versions = []string{
 }
 
 const modern = mcpgo.ProtocolVersion20260728
+
+var isVersion = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 
 // Open begins a session. An error is a *reason.Refusal for people: upstream_unauthorized, upstream_unavailable, timeout or
 // one of egress.
@@ -151,7 +154,11 @@ func (s *Session) initialize(ctx context.Context) error {
 		return s.unreadable("answered initialize with something else than its result")
 	}
 	if !slices.Contains(versions, hello.Protocol) {
-		return &versionError{reason.Refuse(reason.UpstreamUnavailable, "%s speaks version %q of the protocol, which is not spoken here.", s.host(), sentence(hello.Protocol)).
+		spoken := "a version"
+		if isVersion.MatchString(hello.Protocol) { // else it may be anything, the credential that it was sent too
+			spoken = "version " + hello.Protocol
+		}
+		return &versionError{reason.Refuse(reason.UpstreamUnavailable, "%s speaks %s of the protocol that is not spoken here.", s.host(), spoken).
 			With("host", s.host())}
 	}
 	s.id = id

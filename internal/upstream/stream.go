@@ -25,6 +25,13 @@ const (
 // A stream that ends early is gone on with where the server gave its events ids (2025-11-25, Resumability).
 func (s *Session) awaitEvent(ctx context.Context, st *egress.Stream, id int64, r request) (message, error) {
 	var p pace
+	var next *egress.Stream
+	defer func() {
+		if next != nil {
+			_ = next.Close()
+		}
+	}()
+	until := time.Now().Add(r.timeout) // of the request, however often its stream is gone on with
 	e := newEvents(st, r.limit)
 	for {
 		m, err := s.readEvents(ctx, e, id, r.relay, &p)
@@ -39,12 +46,18 @@ func (s *Session) awaitEvent(ctx context.Context, st *egress.Stream, id int64, r
 		if retry <= 0 {
 			retry = retryAfter
 		}
-		pause(ctx, min(max(retry, minRetryAfter), maxRetryAfter))
-		next, resumeErr := s.resume(ctx, lastID, r.timeout)
-		if resumeErr != nil {
+		if next != nil {
+			_ = next.Close()
+		}
+		pause(ctx, min(max(retry, minRetryAfter), maxRetryAfter, max(time.Until(until), 0)))
+		left := time.Until(until)
+		if left <= 0 {
+			return message{}, fmt.Errorf("%w (%w)", reason.Refuse(reason.Timeout, "%s did not answer in time.", s.host()).With("host", s.host()), egress.ErrSent)
+		}
+		var resumeErr error
+		if next, resumeErr = s.resume(ctx, lastID, left); resumeErr != nil {
 			return message{}, err
 		}
-		defer func() { _ = next.Close() }()
 		e = newEvents(next, r.limit)
 		e.lastID, e.retry = lastID, retry
 	}
