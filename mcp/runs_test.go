@@ -343,7 +343,9 @@ func TestAResultWaitsForAClientThatLeft(t *testing.T) {
 			c.at(k, 0).post(ping)
 		}
 		s.release <- struct{}{}
-		_ = <-s.ended
+		if err := <-s.ended; err != nil {
+			t.Errorf("the call ended with its client: %v", err)
+		}
 		var list struct{ Runs []shown }
 		if err := json.Unmarshal(c.at(k, 1).call("run_status", `{}`).Structured, &list); err != nil || len(list.Runs) == 0 {
 			return false
