@@ -151,7 +151,7 @@ func (a *attempt) runTool(ctx context.Context) (catalog.Output, error) {
 	if a.call.Began != nil {
 		a.call.Began(a.run)
 	}
-	timeout := cmp.Or(a.call.Timeout, a.entry.Timeout, Timeout)
+	timeout := cmp.Or(min(a.call.Timeout, MaxTimeout), a.entry.Timeout, Timeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out, err := a.entry.Source.Run(limited, catalog.Run{Caller: a.call.Caller, Tool: a.entry.Tool, Args: a.call.Args, Client: a.call.Client})

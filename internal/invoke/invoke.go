@@ -30,7 +30,7 @@ type Call struct {
 	Tool   string         // wire name
 	Args   jsontext.Value // a JSON object; nil means {}
 	Client catalog.Client // nil means catalog.Nobody
-	// Timeout bounds the run; 0 is the tool's own, at most MaxTimeout.
+	// Timeout bounds the run, and is itself bounded by MaxTimeout; 0 is the tool's own.
 	Timeout time.Duration
 	// Began is told, before the tool runs, the id under which the call is found should it become a run; nil is nobody.
 	Began func(store.RunID)

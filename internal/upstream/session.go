@@ -60,8 +60,7 @@ type Session struct {
 type Server struct {
 	Name, Title, Version string
 	Protocol             string // the version spoken
-	Instructions         string
-	ListChanged          bool // it tells when its tools change
+	ListChanged          bool   // it tells when its tools change
 }
 
 // versions are the protocol versions of the sessions era that are spoken.
@@ -208,8 +207,7 @@ type description struct {
 		Title   string `json:"title"`
 		Version string `json:"version"`
 	} `json:"serverInfo"`
-	Instructions string `json:"instructions"`
-	Meta         struct {
+	Meta struct {
 		Info jsontext.Value `json:"io.modelcontextprotocol/serverInfo"`
 	} `json:"_meta"`
 }
@@ -220,7 +218,7 @@ func (d description) server(protocol string) Server {
 	}
 	return Server{
 		Name: sentence(d.Info.Name), Title: sentence(d.Info.Title), Version: sentence(d.Info.Version),
-		Protocol: protocol, Instructions: d.Instructions, ListChanged: d.Capabilities.Tools.ListChanged,
+		Protocol: protocol, ListChanged: d.Capabilities.Tools.ListChanged,
 	}
 }
 
