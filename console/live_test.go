@@ -140,7 +140,7 @@ func TestLiveListSendsWhatChanged(t *testing.T) {
 	wantIDs(t, live.take(2), "agent-count", "agent-rows")
 
 	at := s.db.Now().Add(-time.Minute)
-	s.as(t, owner, func(tx *store.Tx) error { return tx.TouchAgent(t.Context(), a.ID, at) })
+	s.as(t, owner, func(tx *store.Tx) error { return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: at}) })
 	got = live.take(1)
 	wantIDs(t, got, "agent-rows") // the count is as it was
 	if !strings.Contains(got["agent-rows"], at.Format(time.RFC3339)) {
@@ -191,7 +191,7 @@ func TestLiveAgentShowsTheFirstCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	touch := func(at time.Time) {
-		s.as(t, owner, func(tx *store.Tx) error { return tx.TouchAgent(t.Context(), id, at) })
+		s.as(t, owner, func(tx *store.Tx) error { return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{id: at}) })
 	}
 	liveOf := func(p page) *liveStream {
 		_, rest, _ := strings.Cut(p.body, `data-live="`)
@@ -215,7 +215,7 @@ func TestLiveAgentShowsTheFirstCall(t *testing.T) {
 	touch(first.Add(time.Minute))
 	wantIDs(t, live.take(2), "agent-status", "agent-used") // the first call stays the first
 	s.as(t, owner, func(tx *store.Tx) error {
-		return tx.RecordSession(t.Context(), store.MCPSession{
+		return tx.RecordSessions(t.Context(), store.MCPSession{
 			ID: store.NewID[store.SessionKind](first), AgentID: id, Protocol: "2025-11-25", ClientName: "Hermes", OpenedAt: first, LastSeenAt: first,
 		})
 	})

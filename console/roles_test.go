@@ -115,7 +115,7 @@ func TestAgentPageShowsSessionsAndWorkingSet(t *testing.T) {
 		}
 		now := s.db.Now()
 		for i, name := range []string{"Hermes", ""} {
-			err := tx.RecordSession(t.Context(), store.MCPSession{
+			err := tx.RecordSessions(t.Context(), store.MCPSession{
 				ID: store.NewID[store.SessionKind](now), AgentID: a.ID, ClientName: name, ClientVersion: strings.Repeat("0.9", 1-i), Protocol: "2025-11-25", OpenedAt: now, LastSeenAt: now,
 			})
 			if err != nil {
@@ -154,7 +154,7 @@ func TestWhatPeopleAndClientsWriteStaysText(t *testing.T) {
 	owner := store.Caller{Org: found.Org, User: found.User, Role: store.RoleOwner, Via: store.ViaSession}
 	s.as(t, owner, func(tx *store.Tx) error {
 		now := s.db.Now()
-		return tx.RecordSession(t.Context(), store.MCPSession{ID: store.NewID[store.SessionKind](now), AgentID: id, ClientName: evil, Protocol: "x", OpenedAt: now, LastSeenAt: now})
+		return tx.RecordSessions(t.Context(), store.MCPSession{ID: store.NewID[store.SessionKind](now), AgentID: id, ClientName: evil, Protocol: "x", OpenedAt: now, LastSeenAt: now})
 	})
 	pages := []page{
 		b.get("/"), b.get("/agents"), b.get("/agents?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E"), b.get("/agents/new"), b.get(at), b.get(at + "/revoke"),

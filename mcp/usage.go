@@ -3,8 +3,6 @@ package mcp
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -189,23 +187,15 @@ func (u *usage) flush(ctx context.Context) {
 	}
 }
 
-// write goes through the rows in the order of their ids: another replica writes the same ones at the same time, and in
-// another order the two would wait for one another.
 func (o *orgUsage) write(ctx context.Context, tx *store.Tx) error {
-	for _, s := range o.opened {
-		if err := tx.RecordSession(ctx, s); err != nil {
-			return err
-		}
+	if err := tx.RecordSessions(ctx, o.opened...); err != nil {
+		return err
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(o.sessions), store.SessionID.Compare) {
-		if err := tx.SeeSession(ctx, id, o.sessions[id]); err != nil {
-			return err
-		}
+	if err := tx.SeeSessions(ctx, o.sessions); err != nil {
+		return err
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(o.agents), store.AgentID.Compare) {
-		if err := tx.TouchAgent(ctx, id, o.agents[id]); err != nil {
-			return err
-		}
+	if err := tx.TouchAgents(ctx, o.agents); err != nil {
+		return err
 	}
 	uses := make([]store.ToolUse, 0, len(o.tools))
 	for key, at := range o.tools {

@@ -202,7 +202,7 @@ func passwordIsShownOnDemand(t *testing.T, d *desk) {
 func timesAreTheReaders(t *testing.T, d *desk) {
 	a := d.agent("hermes-prod")
 	at := d.db.Now().Add(-58 * time.Second)
-	if err := d.db.As(t.Context(), d.owner, func(tx *store.Tx) error { return tx.TouchAgent(t.Context(), a.ID, at) }); err != nil {
+	if err := d.db.As(t.Context(), d.owner, func(tx *store.Tx) error { return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: at}) }); err != nil {
 		t.Fatal(err)
 	}
 	d.Visit(d.url + "/agents")

@@ -217,12 +217,19 @@ func (tx *Tx) endAgentTokens(ctx context.Context, id AgentID) (ended bool, err e
 	return n > 0, err
 }
 
-// TouchAgent moves the agent's last use forward to at.
-func (tx *Tx) TouchAgent(ctx context.Context, id AgentID, at time.Time) error {
+// TouchAgents moves the last use of agents forward.
+func (tx *Tx) TouchAgents(ctx context.Context, used map[AgentID]time.Time) error {
+	if len(used) == 0 {
+		return nil
+	}
+	ids, times := columns(used)
 	_, err := exec(ctx, tx.tx, `
-		UPDATE agent SET last_used_at = @at
-		WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @at)`,
-		pgx.StrictNamedArgs{"id": id, "at": at})
+		WITH held AS (
+			SELECT a.id, used.at FROM agent a JOIN unnest(@ids::uuid[], @times::timestamptz[]) AS used (id, at) USING (id)
+			WHERE a.last_used_at IS NULL OR a.last_used_at < used.at ORDER BY a.id FOR NO KEY UPDATE OF a
+		)
+		UPDATE agent a SET last_used_at = held.at FROM held WHERE a.id = held.id AND (a.last_used_at IS NULL OR a.last_used_at < held.at)`,
+		pgx.StrictNamedArgs{"ids": ids, "times": times})
 	return err
 }
 

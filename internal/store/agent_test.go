@@ -260,13 +260,13 @@ func TestLastUseMovesForward(t *testing.T) {
 		at, want time.Duration
 	}{{2 * time.Minute, 2 * time.Minute}, {time.Minute, 2 * time.Minute}, {3 * time.Minute, 3 * time.Minute}} {
 		got := must(t, db, c, func(tx *store.Tx) (store.Agent, error) {
-			if err := tx.TouchAgent(t.Context(), a.ID, start.Add(tt.at)); err != nil {
+			if err := tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: start.Add(tt.at)}); err != nil {
 				return store.Agent{}, err
 			}
 			return tx.Agent(t.Context(), a.ID)
 		})
 		if !got.LastUsedAt.Equal(start.Add(tt.want)) {
-			t.Errorf("after TouchAgent(%v) last use = %v, want %v", tt.at, got.LastUsedAt.Sub(start), tt.want)
+			t.Errorf("after TouchAgents(%v) last use = %v, want %v", tt.at, got.LastUsedAt.Sub(start), tt.want)
 		}
 	}
 	list := must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) })
@@ -274,7 +274,9 @@ func TestLastUseMovesForward(t *testing.T) {
 		t.Errorf("Agents() = %v, want the used one before the newer", list)
 	}
 	foreign := storetest.Organisation(t, db)
-	do(t, db, foreign, func(tx *store.Tx) error { return tx.TouchAgent(t.Context(), a.ID, start.Add(time.Hour)) })
+	do(t, db, foreign, func(tx *store.Tx) error {
+		return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: start.Add(time.Hour)})
+	})
 	if got := must(t, db, c, func(tx *store.Tx) (store.Agent, error) { return tx.Agent(t.Context(), a.ID) }); !got.LastUsedAt.Equal(start.Add(3 * time.Minute)) {
 		t.Errorf("last use after another organisation's touch = %v, want unchanged", got.LastUsedAt)
 	}
@@ -369,13 +371,13 @@ func TestAMissingAgentAndAForeignOneAreOneAnswer(t *testing.T) {
 		"SetWorkingSetLimits": func(tx *store.Tx, id store.AgentID) error { return tx.SetWorkingSetLimits(t.Context(), id, 21, 20) },
 		"Sessions":            func(tx *store.Tx, id store.AgentID) error { _, err := tx.Sessions(t.Context(), id, 9); return err },
 		"EndSession":          func(tx *store.Tx, id store.AgentID) error { return tx.EndSession(t.Context(), id, session) },
-		"RecordSession": func(tx *store.Tx, id store.AgentID) error {
-			return tx.RecordSession(t.Context(), store.MCPSession{ID: session, AgentID: id, OpenedAt: db.Now(), LastSeenAt: db.Now()})
+		"RecordSessions": func(tx *store.Tx, id store.AgentID) error {
+			return tx.RecordSessions(t.Context(), store.MCPSession{ID: session, AgentID: id, OpenedAt: db.Now(), LastSeenAt: db.Now()})
 		},
 	} {
 		for _, caller := range []store.Caller{c, cli} {
 			for kind, id := range map[string]store.AgentID{"foreign": foreign.ID, "missing": missing, "zero": {}} {
-				if kind == "zero" && name == "RecordSession" {
+				if kind == "zero" && name == "RecordSessions" {
 					continue // nobody asks for it: the agent there is the caller
 				}
 				if err := db.As(t.Context(), caller, func(tx *store.Tx) error { return fn(tx, id) }); !store.IsAbsent(err) {

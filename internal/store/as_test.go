@@ -226,13 +226,15 @@ func TestACancelledTransactionLeavesThePoolWhole(t *testing.T) {
 		})
 		cancel()
 	})
-	err := db.As(ctx, c, func(tx *store.Tx) error { return tx.TouchAgent(ctx, a.ID, db.Now()) })
+	err := db.As(ctx, c, func(tx *store.Tx) error { return tx.TouchAgents(ctx, map[store.AgentID]time.Time{a.ID: db.Now()}) })
 	ended.Wait()
 	if !errors.Is(err, context.Canceled) || errors.Is(err, unavailable) {
 		t.Errorf("As() = %v, want %v and not %v", err, context.Canceled, unavailable)
 	}
 	run(t, holder, `ROLLBACK`)
-	do(t, db, c, func(tx *store.Tx) error { return tx.TouchAgent(t.Context(), a.ID, db.Now()) })
+	do(t, db, c, func(tx *store.Tx) error {
+		return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: db.Now()})
+	})
 	if err := db.As(ctx, c, func(*store.Tx) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("As() with a context that has ended = %v, want %v", err, context.Canceled)
 	}
@@ -258,14 +260,14 @@ func TestTwoTransactionsThatBlockOneAnotherBothCommit(t *testing.T) {
 			errs[n] = db.As(t.Context(), c, func(tx *store.Tx) error {
 				runs[n]++
 				when := at.Add(time.Duration(n+1) * time.Hour)
-				if err := tx.TouchAgent(t.Context(), order[0], when); err != nil {
+				if err := tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{order[0]: when}); err != nil {
 					return err
 				}
 				if runs[n] == 1 { // each holds its first row before either asks for its second
 					met.Done()
 					met.Wait()
 				}
-				return tx.TouchAgent(t.Context(), order[1], when)
+				return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{order[1]: when})
 			})
 		})
 	}
@@ -316,7 +318,7 @@ func TestATransactionThatAlwaysCollidesIsGivenUp(t *testing.T) {
 		if _, err := rival.Exec(t.Context(), touch, b.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.TouchAgent(t.Context(), a.ID, db.Now()); err != nil {
+		if err := tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: db.Now()}); err != nil {
 			return err
 		}
 		crossed := make(chan error, 1)
@@ -327,7 +329,7 @@ func TestATransactionThatAlwaysCollidesIsGivenUp(t *testing.T) {
 		eventually(t, "the rival to wait for our row", func() bool {
 			return number(t, watcher, `SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = $1`, rival.PgConn().PID()) > 0
 		})
-		err := tx.TouchAgent(t.Context(), b.ID, db.Now())
+		err := tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{b.ID: db.Now()})
 		if err := <-crossed; err != nil {
 			t.Errorf("the rival's update = %v, want nil", err)
 		}
@@ -337,7 +339,9 @@ func TestATransactionThatAlwaysCollidesIsGivenUp(t *testing.T) {
 	if sqlstate(err) != "40P01" || runs != store.Tries {
 		t.Errorf("As() = %v after %d runs, want a deadlock (40P01) after %d", err, runs, store.Tries)
 	}
-	do(t, db, c, func(tx *store.Tx) error { return tx.TouchAgent(t.Context(), a.ID, db.Now()) })
+	do(t, db, c, func(tx *store.Tx) error {
+		return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: db.Now()})
+	})
 }
 
 // TestASerializationFailureIsRunAgain: a database may be set to a stricter isolation than the usual one.
@@ -356,9 +360,11 @@ func TestASerializationFailureIsRunAgain(t *testing.T) {
 			return err
 		}
 		if runs == 1 {
-			do(t, db, c, func(tx *store.Tx) error { return tx.TouchAgent(t.Context(), a.ID, db.Now()) })
+			do(t, db, c, func(tx *store.Tx) error {
+				return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: db.Now()})
+			})
 		}
-		return tx.TouchAgent(t.Context(), a.ID, db.Now().Add(time.Hour))
+		return tx.TouchAgents(t.Context(), map[store.AgentID]time.Time{a.ID: db.Now().Add(time.Hour)})
 	})
 	if err != nil || runs != 2 {
 		t.Errorf("As() = %v after %d runs, want nil after 2", err, runs)

@@ -63,7 +63,7 @@ func TestWhoMaySeeAndChangeAnAgent(t *testing.T) {
 	co := newCompany(t)
 	stranger := storetest.Organisation(t, co.db)
 	session := store.MCPSession{ID: store.NewID[store.SessionKind](co.db.Now()), AgentID: co.agent.ID, Protocol: "2025-06-18", OpenedAt: co.db.Now(), LastSeenAt: co.db.Now()}
-	do(t, co.db, co.self, func(tx *store.Tx) error { return tx.RecordSession(t.Context(), session) })
+	do(t, co.db, co.self, func(tx *store.Tx) error { return tx.RecordSessions(t.Context(), session) })
 	id := co.agent.ID
 	for _, tt := range []struct {
 		name   string

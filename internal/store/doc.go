@@ -10,7 +10,7 @@
 //   - All methods of System stand in lookup.go, so that what crosses tenants fits on one page.
 //   - Another organisation's row and a missing row are one answer: reason.NotFound.
 //   - Within an organisation, a method that takes an agent's id asks whether the caller may see or use that agent.
-//     RecordSession, SeeSession and TouchAgent do not: one transaction writes down what many agents did.
+//     RecordSessions, SeeSessions and TouchAgents do not: one transaction writes down what many agents did.
 //   - The time is an argument, never now() in SQL. The closure given to As may run again, so it has no effect
 //     outside SQL, and it never waits on the network.
 package store

@@ -21,7 +21,7 @@ func plant(t *testing.T, db *store.DB, c store.Caller) store.Agent {
 			return err
 		}
 		s := store.MCPSession{ID: store.NewID[store.SessionKind](db.Now()), AgentID: a.ID, Protocol: "2025-06-18", OpenedAt: db.Now(), LastSeenAt: db.Now()}
-		if err := tx.RecordSession(t.Context(), s); err != nil {
+		if err := tx.RecordSessions(t.Context(), s); err != nil {
 			return err
 		}
 		return tx.EndSession(t.Context(), a.ID, s.ID)

@@ -25,32 +25,64 @@ type MCPSession struct {
 // maxSessions is how many sessions are kept for an agent, those last seen: a client may open as many as it likes.
 const maxSessions = 1000
 
-// RecordSession writes a session when it opens, and later only moves its last sight forward.
-func (tx *Tx) RecordSession(ctx context.Context, s MCPSession) error {
+// RecordSessions writes sessions that open, and of those that are there only moves their last sight forward. It locks
+// them in one order, whatever order they came in, as all that writes down what was seen does: another replica writes the
+// same rows at the same time.
+func (tx *Tx) RecordSessions(ctx context.Context, list ...MCPSession) error {
+	if len(list) == 0 {
+		return nil
+	}
+	n := len(list)
+	ids, agents := make([]SessionID, n), make([]AgentID, n)
+	names, versions, protocols, addresses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	opened, seen := make([]time.Time, n), make([]time.Time, n)
+	for i, s := range list {
+		ids[i], agents[i], names[i], versions[i], protocols[i] = s.ID, s.AgentID, s.ClientName, s.ClientVersion, s.Protocol
+		addresses[i], opened[i], seen[i] = s.Address, s.OpenedAt, s.LastSeenAt
+	}
 	_, err := exec(ctx, tx.tx, `
 		INSERT INTO mcp_session (id, agent_id, client_name, client_version, protocol, address, opened_at, last_seen_at)
-		VALUES (@id, @agent, @name, @version, @protocol, @address, @opened, @seen)
+		SELECT DISTINCT ON (id) * FROM unnest(@ids::uuid[], @agents::uuid[], @names::text[], @versions::text[], @protocols::text[], @addresses::text[],
+		                                      @opened::timestamptz[], @seen::timestamptz[]) AS s (id, agent, name, version, protocol, address, opened, seen)
+		ORDER BY id, seen DESC
 		ON CONFLICT (org_id, id) DO UPDATE SET last_seen_at = greatest(mcp_session.last_seen_at, excluded.last_seen_at)`,
 		pgx.StrictNamedArgs{
-			"id": s.ID, "agent": s.AgentID, "name": s.ClientName, "version": s.ClientVersion, "protocol": s.Protocol,
-			"address": s.Address, "opened": s.OpenedAt, "seen": s.LastSeenAt,
+			"ids": ids, "agents": agents, "names": names, "versions": versions, "protocols": protocols, "addresses": addresses, "opened": opened, "seen": seen,
 		})
 	if err != nil {
 		return err
 	}
 	_, err = exec(ctx, tx.tx, `
-		DELETE FROM mcp_session
-		WHERE agent_id = @agent AND id IN (
-			SELECT id FROM mcp_session WHERE agent_id = @agent
-			ORDER BY last_seen_at DESC, id DESC OFFSET @keep)`, pgx.StrictNamedArgs{"agent": s.AgentID, "keep": maxSessions})
+		DELETE FROM mcp_session s
+		USING (SELECT DISTINCT unnest(@agents::uuid[]) AS id) AS a
+		CROSS JOIN LATERAL (
+			SELECT last_seen_at, id FROM mcp_session WHERE agent_id = a.id ORDER BY last_seen_at DESC, id DESC OFFSET @keep LIMIT 1) AS first
+		WHERE s.agent_id = a.id AND (s.last_seen_at, s.id) <= (first.last_seen_at, first.id)`, pgx.StrictNamedArgs{"agents": agents, "keep": maxSessions})
 	return err
 }
 
-// SeeSession moves the last sight of a recorded session forward to at.
-func (tx *Tx) SeeSession(ctx context.Context, id SessionID, at time.Time) error {
-	_, err := exec(ctx, tx.tx, `UPDATE mcp_session SET last_seen_at = @at WHERE id = @id AND last_seen_at < @at`,
-		pgx.StrictNamedArgs{"id": id, "at": at})
+// SeeSessions moves the last sight of recorded sessions forward.
+func (tx *Tx) SeeSessions(ctx context.Context, seen map[SessionID]time.Time) error {
+	if len(seen) == 0 {
+		return nil
+	}
+	ids, times := columns(seen)
+	_, err := exec(ctx, tx.tx, `
+		WITH held AS (
+			SELECT s.id, seen.at FROM mcp_session s JOIN unnest(@ids::uuid[], @times::timestamptz[]) AS seen (id, at) USING (id)
+			WHERE s.last_seen_at < seen.at ORDER BY s.id FOR NO KEY UPDATE OF s
+		)
+		UPDATE mcp_session s SET last_seen_at = held.at FROM held WHERE s.id = held.id AND s.last_seen_at < held.at`,
+		pgx.StrictNamedArgs{"ids": ids, "times": times})
 	return err
+}
+
+// columns are the keys and values of a map, in one order.
+func columns[K comparable, V any](m map[K]V) (keys []K, values []V) {
+	for k, v := range m {
+		keys, values = append(keys, k), append(values, v)
+	}
+	return keys, values
 }
 
 // Sessions lists an agent's sessions that have not been ended, the last seen first, at most limit.

@@ -40,7 +40,7 @@ func TestSessionsAreRecordedAndSeen(t *testing.T) {
 	first, second, others := sessionAt(a.ID, start), sessionAt(a.ID, start.Add(time.Second)), sessionAt(other.ID, start)
 	do(t, db, c, func(tx *store.Tx) error {
 		for _, s := range []store.MCPSession{first, second, others} {
-			if err := tx.RecordSession(t.Context(), s); err != nil {
+			if err := tx.RecordSessions(t.Context(), s); err != nil {
 				return err
 			}
 		}
@@ -53,7 +53,9 @@ func TestSessionsAreRecordedAndSeen(t *testing.T) {
 		t.Errorf("Sessions() (-want +got):\n%s", diff)
 	}
 	see := func(id store.SessionID, at time.Duration) {
-		do(t, db, c, func(tx *store.Tx) error { return tx.SeeSession(t.Context(), id, start.Add(at)) })
+		do(t, db, c, func(tx *store.Tx) error {
+			return tx.SeeSessions(t.Context(), map[store.SessionID]time.Time{id: start.Add(at)})
+		})
 	}
 	see(first.ID, time.Minute)
 	see(first.ID, time.Second)
@@ -66,9 +68,9 @@ func TestSessionsAreRecordedAndSeen(t *testing.T) {
 	// A second record of one session moves the last sight forward and nothing else.
 	again := second
 	again.ClientName, again.Address, again.LastSeenAt = "other", "198.51.100.1", start.Add(2*time.Minute)
-	do(t, db, c, func(tx *store.Tx) error { return tx.RecordSession(t.Context(), again) })
+	do(t, db, c, func(tx *store.Tx) error { return tx.RecordSessions(t.Context(), again) })
 	again.LastSeenAt = start
-	do(t, db, c, func(tx *store.Tx) error { return tx.RecordSession(t.Context(), again) })
+	do(t, db, c, func(tx *store.Tx) error { return tx.RecordSessions(t.Context(), again) })
 	second.LastSeenAt = start.Add(2 * time.Minute)
 	if diff := cmp.Diff([]store.MCPSession{second, first}, list(9), sameIDs); diff != "" {
 		t.Errorf("Sessions() after a second record (-want +got):\n%s", diff)
@@ -86,10 +88,10 @@ func TestASessionEndsOnce(t *testing.T) {
 	one, two := sessionAt(a.ID, db.Now()), sessionAt(a.ID, db.Now())
 	self := bearer(c, a)
 	do(t, db, self, func(tx *store.Tx) error {
-		if err := tx.RecordSession(t.Context(), one); err != nil {
+		if err := tx.RecordSessions(t.Context(), one); err != nil {
 			return err
 		}
-		return tx.RecordSession(t.Context(), two)
+		return tx.RecordSessions(t.Context(), two)
 	})
 	end := func(c store.Caller, agent store.AgentID, id store.SessionID) error {
 		return db.As(t.Context(), c, func(tx *store.Tx) error { return tx.EndSession(t.Context(), agent, id) })
@@ -144,7 +146,7 @@ func TestAThousandEndedSessionsFoldIntoOneDate(t *testing.T) {
 	var ids []store.SessionID
 	do(t, db, self, func(tx *store.Tx) error {
 		for _, s := range []store.MCPSession{older, beside, later, ofOther} {
-			if err := tx.RecordSession(t.Context(), s); err != nil {
+			if err := tx.RecordSessions(t.Context(), s); err != nil {
 				return err
 			}
 		}
@@ -207,28 +209,24 @@ func TestSessionsKeptForAnAgentAreBounded(t *testing.T) {
 	other, _ := storetest.Agent(t, db, c, "Calm")
 	start := db.Now()
 	first := sessionAt(a.ID, start)
+	list := []store.MCPSession{sessionAt(other.ID, start), first, first}
+	for n := range 1005 {
+		list = append(list, sessionAt(a.ID, start.Add(time.Duration(n+1)*time.Second)))
+	}
 	do(t, db, c, func(tx *store.Tx) error {
-		if err := tx.RecordSession(t.Context(), sessionAt(other.ID, start)); err != nil {
+		if err := tx.RecordSessions(t.Context(), list[:900]...); err != nil {
 			return err
 		}
-		if err := tx.RecordSession(t.Context(), first); err != nil {
-			return err
-		}
-		for n := range 1005 {
-			if err := tx.RecordSession(t.Context(), sessionAt(a.ID, start.Add(time.Duration(n+1)*time.Second))); err != nil {
-				return err
-			}
-		}
-		return nil
+		return tx.RecordSessions(t.Context(), list[900:]...)
 	})
-	list := func(id store.AgentID) []store.MCPSession {
+	recorded := func(id store.AgentID) []store.MCPSession {
 		return must(t, db, c, func(tx *store.Tx) ([]store.MCPSession, error) { return tx.Sessions(t.Context(), id, 5000) })
 	}
-	kept := list(a.ID)
+	kept := recorded(a.ID)
 	if len(kept) != 1000 || !kept[0].OpenedAt.Equal(start.Add(1005*time.Second)) || !kept[999].OpenedAt.Equal(start.Add(6*time.Second)) {
 		t.Errorf("%d sessions are kept, want the 1000 last seen", len(kept))
 	}
-	if n := len(list(other.ID)); n != 1 {
+	if n := len(recorded(other.ID)); n != 1 {
 		t.Errorf("the other agent has %d sessions, want 1", n)
 	}
 }
