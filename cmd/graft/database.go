@@ -144,19 +144,6 @@ func (d *database) Close(ctx context.Context) error {
 	return nil
 }
 
-// logger writes to stderr in the form asked for.
-func (p *program) logger(form string) *slog.Logger {
-	if form == "json" {
-		return slog.New(slog.NewJSONHandler(p.stderr, nil))
-	}
-	return slog.New(slog.NewTextHandler(p.stderr, nil))
-}
-
-// quiet logs only what is wrong: commands other than serve speak for themselves.
-func (p *program) quiet() *slog.Logger {
-	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-}
-
 // with opens the database for one command.
 func (p *program) with(ctx context.Context, c server.Database, o opening, act func(*database) error) error {
 	if err := check(c, c.Check()); err != nil {

@@ -25,7 +25,8 @@ func (c *serveCmd) Run(ctx context.Context, p *program) (err error) {
 	if err := check(c.Database, c.Check()); err != nil {
 		return err
 	}
-	log := p.logger(c.Log)
+	log, written := p.busyLogger(c.Log)
+	defer written()
 	collectLess()
 	// Before the database, whose start takes seconds: a taken port is told at once.
 	listener, err := c.listen(ctx, "GRAFT_LISTEN", c.Listen)
