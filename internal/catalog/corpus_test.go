@@ -279,10 +279,13 @@ func third(verb string) string {
 
 // The questions. Of the first file the odd lines were open while the index was written and the even ones held out. Of the
 // second every line was written from the corpus before its writer read the index. Of both the totals were seen while the
-// index was changed, and of the lines held out or unseen nothing else.
+// index was changed, and of the lines held out or unseen nothing else. The third is of one who drew its tools by lot and saw
+// neither index nor questions. It was asked when the index was done: 92.3 %. Of what its odd lines missed, plain.go came;
+// nobody read what its even lines miss.
 const (
 	openQuestions   = "testdata/questions.txt"
 	unseenQuestions = "testdata/questions2.txt"
+	blindQuestions  = "testdata/questions3.txt"
 )
 
 // A question is a line of such a file: what an agent asks, and the tools of which any one is right.
@@ -331,7 +334,7 @@ func TestCorpusIsWhatTheBarIsFor(t *testing.T) {
 	if len(vendors) < 60 || len(vendors) > 80 {
 		t.Errorf("%d vendors, want 60 to 80", len(vendors))
 	}
-	for file, least := range map[string]int{openQuestions: 300, unseenQuestions: 200} {
+	for file, least := range map[string]int{openQuestions: 300, unseenQuestions: 200, blindQuestions: 300} {
 		asked, err := readQuestions(file)
 		if err != nil {
 			t.Fatal(err)

@@ -160,7 +160,7 @@ func labels(t *Tool, yield func(string)) {
 // the promoted stand first, and for a question that asks to be told something those that only read. A question without
 // a word of two letters is refused.
 func (x *Index) Find(question string, promoted map[string]bool) ([]Hit, error) {
-	question = cut(question, maxQuestion)
+	question = plain(cut(question, maxQuestion))
 	asked := words(question)
 	if len(asked) == 0 {
 		return nil, reason.Refuse(reason.InputInvalid, "query needs at least one word of two letters or more.").Field("query")

@@ -36,10 +36,10 @@ const bar = 0.94
 func TestFindMeetsItsBar(t *testing.T) {
 	t.Parallel()
 	x := newCorpusIndex(t)
-	var right, all [3]int
+	var right, all [5]int
 	var missed []string
-	of := [3]string{"held out", "open", "unseen"}
-	for n, file := range []string{openQuestions, unseenQuestions} {
+	of := [5]string{"held out", "open", "unseen", "drawn, held out", "drawn, open"}
+	for n, file := range []string{openQuestions, unseenQuestions, blindQuestions} {
 		asked, err := readQuestions(file)
 		if err != nil {
 			t.Fatal(err)
@@ -49,10 +49,7 @@ func TestFindMeetsItsBar(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s:%d: %v", file, q.line, err)
 			}
-			part := q.line % 2
-			if n > 0 {
-				part = 2
-			}
+			part := [...]int{q.line % 2, 2, 3 + q.line%2}[n]
 			all[part]++
 			top := wires(hits, 5)
 			if slices.ContainsFunc(top, func(w string) bool { return slices.Contains(q.right, w) }) {
@@ -66,7 +63,11 @@ func TestFindMeetsItsBar(t *testing.T) {
 		t.Logf("right among the first five: %d of %d %s, %.1f %%", right[i], all[i], name, 100*float64(right[i])/float64(all[i]))
 	}
 	t.Logf("missed of the open ones:\n%s", strings.Join(missed, "\n"))
-	if got := float64(right[0]+right[1]+right[2]) / float64(all[0]+all[1]+all[2]); got < bar {
+	rightOfAll, questions := 0, 0
+	for i := range of {
+		rightOfAll, questions = rightOfAll+right[i], questions+all[i]
+	}
+	if got := float64(rightOfAll) / float64(questions); got < bar {
 		t.Errorf("%.1f %% of all, want %.1f %%", 100*got, 100*bar)
 	}
 }
@@ -103,22 +104,25 @@ func TestFindReadsWhatIsAsked(t *testing.T) {
 		catalog.Tool{Vendor: "mausam", Name: "purvanuman", Title: "मौसम का पूर्वानुमान", ReadOnly: true},
 	))
 	for question, want := range map[string]string{
-		"show PRs":          "acme__listPullRequests",
-		"open a PR":         "acme__createPullRequest",
-		"createPullRequest": "acme__createPullRequest",
-		"timezone":          "shop__get_time_zone",
-		"latitude":          "shop__get_time_zone",
-		"drop the client":   "shop__delete-customer",
-		"custmoer":          "shop__delete-customer",
-		"remvoe a customer": "shop__delete-customer",
-		"custom":            "shop__delete-customer",
-		"koln":              "wetter__vorhersage",
-		"WETTERVORHERSAGE":  "wetter__vorhersage",
-		"天気":                "tenki__forecast_jp",
-		"明日の予報は":            "tenki__forecast_jp",
-		"прогноз":           "pogoda__prognoz",
-		"मौसम":              "mausam__purvanuman",
-		"the acmetimeclock": "acme__createPullRequest",
+		"show PRs":              "acme__listPullRequests",
+		"open a PR":             "acme__createPullRequest",
+		"createPullRequest":     "acme__createPullRequest",
+		"timezone":              "shop__get_time_zone",
+		"latitude":              "shop__get_time_zone",
+		"drop the client":       "shop__delete-customer",
+		"custmoer":              "shop__delete-customer",
+		"remvoe a customer":     "shop__delete-customer",
+		"custom":                "shop__delete-customer",
+		"koln":                  "wetter__vorhersage",
+		"WETTERVORHERSAGE":      "wetter__vorhersage",
+		"天気":                    "tenki__forecast_jp",
+		"明日の予報は":                "tenki__forecast_jp",
+		"прогноз":               "pogoda__prognoz",
+		"मौसम":                  "mausam__purvanuman",
+		"the acmetimeclock":     "acme__createPullRequest",
+		"get rid of a customer": "shop__delete-customer",
+		"please GET RID OF the customer see https://time.zone.example/get_time_zone": "shop__delete-customer",
+		"https://time.zone.example/": "shop__get_time_zone",
 	} {
 		hits, err := x.Find(question, nil)
 		if got := wires(hits, 1); err != nil || !slices.Contains(got, want) {

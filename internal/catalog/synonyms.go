@@ -67,6 +67,7 @@ pull-request merge-request
 repository repo
 code source-code
 ci pipeline workflow
+hook webhook callback
 workflow automation flow
 build compile
 deploy deployment release
