@@ -27,6 +27,7 @@ type (
 	AgentKind   struct{}
 	TokenKind   struct{}
 	GrantKind   struct{}
+	ClientKind  struct{}
 	SessionKind struct{}
 	KeyKind     struct{}
 	// ConnectionKind is of one account of one vendor.
@@ -44,6 +45,7 @@ type (
 	AgentID   = ID[AgentKind]
 	TokenID   = ID[TokenKind]
 	GrantID   = ID[GrantKind]
+	ClientID  = ID[ClientKind]
 	SessionID = ID[SessionKind]
 	KeyID     = ID[KeyKind]
 
@@ -60,6 +62,7 @@ func (UserKind) prefix() string    { return "usr_" }
 func (AgentKind) prefix() string   { return "agt_" }
 func (TokenKind) prefix() string   { return "tok_" }
 func (GrantKind) prefix() string   { return "grt_" }
+func (ClientKind) prefix() string  { return "cli_" }
 func (SessionKind) prefix() string { return "ses_" }
 func (KeyKind) prefix() string     { return "key_" }
 

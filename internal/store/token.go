@@ -10,8 +10,13 @@ import (
 
 // Prefixes of the opaque tokens, so that a leaked one can be found and named.
 const (
-	StaticTokenPrefix = "grft_"
-	LinkTokenPrefix   = "grftl_"
+	StaticTokenPrefix  = "grft_"
+	LinkTokenPrefix    = "grftl_"
+	RefreshTokenPrefix = "grftr_"
+	CodePrefix         = "grftc_"
+	ClientSecretPrefix = "grfts_"
+	ConsentTokenPrefix = "grftq_" // what a stored authorization request is known by
+	BrowserTokenPrefix = "grftb_" // what binds one to a browser
 )
 
 // A TokenHash is what is stored of an opaque token: its SHA-256.
