@@ -39,6 +39,8 @@ CREATE TABLE oauth_request (
 );
 CREATE INDEX oauth_request_expiry_idx ON oauth_request (expires_at);
 GRANT SELECT, INSERT, UPDATE, DELETE ON oauth_request TO graft_system;
+-- Whoever allows one spends it in the transaction that makes the grant.
+GRANT SELECT (hash, expires_at, answered_at), UPDATE (answered_at) ON oauth_request TO graft_app;
 
 -- What a consent made. It stays when it has ended, so that people see that it was there and how it ended.
 CREATE TABLE oauth_grant (
@@ -55,7 +57,7 @@ CREATE TABLE oauth_grant (
   last_refreshed_at timestamptz,
   ended_at          timestamptz,
   ended_by          uuid,
-  cause             text CHECK (cause IN ('person', 'client', 'code_reuse', 'token_reuse', 'agent')),
+  cause             text CHECK (cause IN ('person', 'client', 'code_reuse', 'token_reuse', 'agent', 'member')),
   CHECK ((ended_at IS NULL) = (cause IS NULL)),
   UNIQUE (org_id, id),
   FOREIGN KEY (org_id, agent_id) REFERENCES agent (org_id, id),

@@ -2,23 +2,36 @@ package oauth
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
 )
 
 // A Verifier turns bearers into Callers. It remembers what it found and is a bus.Listener, so that it forgets in time.
 type Verifier struct {
-	db *store.DB
+	db     *store.DB
+	issuer *issuer
 	*verified
 }
 
-// NewVerifier makes a Verifier over db. While healthy is false every request is looked up.
-func NewVerifier(db *store.DB, healthy func() bool) (*Verifier, error) {
-	known, err := newVerified(healthy)
-	return &Verifier{db, known}, err
+// VerifierConfig is what a Verifier needs. All of it is required.
+type VerifierConfig struct {
+	DB      *store.DB
+	Origin  string
+	Keys    *signing.Tokens
+	Healthy func() bool // of the bus: while it is false every request is looked up
+	Now     func() time.Time
+}
+
+// NewVerifier makes a Verifier.
+func NewVerifier(c VerifierConfig) (*Verifier, error) {
+	known, err := newVerified(c.Healthy, c.Now)
+	return &Verifier{c.DB, newIssuer(c.Origin, c.Keys, c.Now), known}, err
 }
 
 // Token reads the bearer token of a request. Without an Authorization header of that scheme there is none; a header
@@ -62,28 +75,61 @@ func unknown() error {
 	return reason.Refuse(reason.TokenUnknown, "This token belongs to no agent, or its agent was revoked. Make a new one in the console.")
 }
 
-// Verify resolves a request's bearer to its Caller. What it refuses with is token_missing or token_unknown; a
-// database that cannot be reached is unavailable.
+func expired() error {
+	return reason.Refuse(reason.TokenExpired, "This access token ran out. Use the refresh token to get a new one.")
+}
+
+// Verify resolves a request's bearer to its Caller. What it refuses with is token_missing, token_unknown or token_expired;
+// a database that cannot be reached is unavailable.
 func (v *Verifier) Verify(ctx context.Context, h http.Header) (store.Caller, error) {
 	token, err := Token(h)
 	if err != nil {
 		return store.Caller{}, err
 	}
-	if !store.WellFormed(store.StaticTokenPrefix, token) {
+	hash := store.HashToken(token)
+	var ask func(context.Context) (proven, error)
+	switch {
+	case store.WellFormed(store.StaticTokenPrefix, token):
+		ask = func(ctx context.Context) (proven, error) { return v.static(ctx, hash) }
+	case strings.Count(token, ".") == 2:
+		ask = func(ctx context.Context) (proven, error) { return v.access(ctx, token) }
+	default:
 		return store.Caller{}, unknown()
 	}
-	hash := store.HashToken(token)
-	c, err := v.resolve(ctx, hash, func(ctx context.Context) (store.Caller, error) { return v.lookUp(ctx, hash) })
-	if store.IsAbsent(err) {
+	c, err := v.resolve(ctx, hash, ask)
+	switch {
+	case errors.Is(err, errExpired):
+		return store.Caller{}, expired()
+	case store.IsAbsent(err):
 		return store.Caller{}, unknown()
 	}
 	return c, err
 }
 
-func (v *Verifier) lookUp(ctx context.Context, hash store.TokenHash) (store.Caller, error) {
+// static looks an agent's static token up.
+func (v *Verifier) static(ctx context.Context, hash store.TokenHash) (proven, error) {
 	b, err := v.db.System().Bearer(ctx, hash)
 	if err != nil {
-		return store.Caller{}, err
+		return proven{}, err
 	}
-	return store.Caller{Org: b.Org, User: b.User, Agent: b.Agent, Role: b.Role, Via: store.ViaBearer}, nil
+	return proven{Caller: store.Caller{Org: b.Org, User: b.User, Agent: b.Agent, Role: b.Role, Via: store.ViaBearer}}, nil
+}
+
+// access reads an access token, and looks up whether what it says is still so.
+func (v *Verifier) access(ctx context.Context, token string) (proven, error) {
+	a, err := v.issuer.read(ctx, token)
+	if errors.Is(err, errNotOurs) {
+		return proven{}, reason.NotFound
+	}
+	if err != nil {
+		return proven{}, err
+	}
+	g, err := v.db.System().LiveGrant(ctx, a.grant, a.id)
+	if err != nil {
+		return proven{}, err
+	}
+	if g.Agent != a.agent || g.Org != a.org || g.ClientID != a.client {
+		return proven{}, reason.NotFound
+	}
+	return proven{g.Caller(), a.expires}, nil
 }

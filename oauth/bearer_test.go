@@ -6,12 +6,36 @@ import (
 	"testing"
 
 	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
+	"github.com/getgraft/graft/internal/vault"
 	"github.com/getgraft/graft/oauth"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
+
+const origin = "https://graft.example"
+
+func tokens(t *testing.T, db *store.DB) *signing.Tokens {
+	t.Helper()
+	master, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signing.New(db, master).Tokens(db.Now)
+}
+
+func verifier(t *testing.T, db *store.DB) *oauth.Verifier {
+	t.Helper()
+	v, err := oauth.NewVerifier(oauth.VerifierConfig{
+		DB: db, Origin: origin, Keys: tokens(t, db), Healthy: func() bool { return false }, Now: db.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
 
 func TestVerifyResolvesATokenToItsAgent(t *testing.T) {
 	t.Parallel()
@@ -19,10 +43,7 @@ func TestVerifyResolvesATokenToItsAgent(t *testing.T) {
 	member := storetest.Member(t, db, owner, store.RoleMember)
 	a, token := storetest.Agent(t, db, owner, "one")
 	b, other := storetest.Agent(t, db, member, "two")
-	v, err := oauth.NewVerifier(db, func() bool { return false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := verifier(t, db)
 	for tok, want := range map[string]store.Caller{
 		token: {Org: owner.Org, User: owner.User, Agent: a.ID, Role: store.RoleOwner, Via: store.ViaBearer},
 		other: {Org: owner.Org, User: member.User, Agent: b.ID, Role: store.RoleMember, Via: store.ViaBearer},

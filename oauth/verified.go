@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/singleflight"
@@ -25,63 +26,78 @@ const (
 // the bus cannot be relied on nothing is remembered at all.
 type verified struct {
 	healthy func() bool
+	now     func() time.Time
 	flight  singleflight.Group
 
 	mu      sync.Mutex
-	known   *simplelru.LRU[store.TokenHash, store.Caller]
+	known   *simplelru.LRU[store.TokenHash, proven]
 	unknown *simplelru.LRU[store.TokenHash, struct{}]
 	moved   uint64 // counts what was heard: what was looked up before the last of it is not kept
 }
 
-func newVerified(healthy func() bool) (*verified, error) {
-	known, err := simplelru.NewLRU[store.TokenHash, store.Caller](maxVerified, nil)
+// proven is who acts by a token, and until when.
+type proven struct {
+	store.Caller
+	until time.Time // zero: until it is ended
+}
+
+// ranOut reports whether it no longer holds at now.
+func (p proven) ranOut(now time.Time) bool { return !p.until.IsZero() && !now.Before(p.until) }
+
+func newVerified(healthy func() bool, now func() time.Time) (*verified, error) {
+	known, err := simplelru.NewLRU[store.TokenHash, proven](maxVerified, nil)
 	if err != nil {
 		return nil, err
 	}
 	unknown, err := simplelru.NewLRU[store.TokenHash, struct{}](maxUnknown, nil)
-	return &verified{healthy: healthy, known: known, unknown: unknown}, err
+	return &verified{healthy: healthy, now: now, known: known, unknown: unknown}, err
 }
 
 // resolve answers from memory, else asks once for all who want to know the same at the same time, which is until
-// something moves: who comes after an event never joins a look-up that began before it.
-func (v *verified) resolve(ctx context.Context, hash store.TokenHash, ask func(context.Context) (store.Caller, error)) (store.Caller, error) {
+// something moves: who comes after an event never joins a look-up that began before it. One that ran out is errExpired.
+func (v *verified) resolve(ctx context.Context, hash store.TokenHash, ask func(context.Context) (proven, error)) (store.Caller, error) {
 	if !v.healthy() {
-		return ask(ctx)
+		p, err := ask(ctx)
+		return p.Caller, err
 	}
-	c, moved, err := v.get(hash)
-	if err != nil || !c.Agent.IsZero() {
-		return c, err
+	p, moved, err := v.get(hash)
+	if err != nil || !p.Agent.IsZero() {
+		return p.Caller, err
 	}
 	// The look-up is everybody's: it outlives the request that began it.
 	key := string(hash[:]) + strconv.FormatUint(moved, 10)
 	found, err, _ := v.flight.Do(key, func() (any, error) { return ask(context.WithoutCancel(ctx)) })
-	c, _ = found.(store.Caller)
-	v.keep(hash, c, err, moved)
-	return c, err
+	p, _ = found.(proven)
+	v.keep(hash, p, err, moved)
+	return p.Caller, err
 }
 
-// get is what is remembered: a Caller, reason.NotFound, or neither.
-func (v *verified) get(hash store.TokenHash) (c store.Caller, moved uint64, err error) {
+// get is what is remembered: somebody, reason.NotFound, errExpired, or nothing.
+func (v *verified) get(hash store.TokenHash) (p proven, moved uint64, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if c, ok := v.known.Get(hash); ok {
-		return c, v.moved, nil
+	if p, ok := v.known.Get(hash); ok {
+		if p.ranOut(v.now()) {
+			v.known.Remove(hash)
+			return proven{}, v.moved, errExpired
+		}
+		return p, v.moved, nil
 	}
 	if _, ok := v.unknown.Get(hash); ok {
-		return store.Caller{}, v.moved, reason.NotFound
+		return proven{}, v.moved, reason.NotFound
 	}
-	return store.Caller{}, v.moved, nil
+	return proven{}, v.moved, nil
 }
 
 // keep remembers what a look-up found that began when moved was what it says.
-func (v *verified) keep(hash store.TokenHash, c store.Caller, err error, moved uint64) {
+func (v *verified) keep(hash store.TokenHash, p proven, err error, moved uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
 	case store.IsAbsent(err):
 		v.unknown.Add(hash, struct{}{})
 	case err == nil && v.moved == moved:
-		v.known.Add(hash, c)
+		v.known.Add(hash, p)
 	}
 }
 
@@ -110,7 +126,7 @@ func (v *verified) forget(ended func(store.Caller) bool) {
 	defer v.mu.Unlock()
 	v.moved++
 	for _, hash := range v.known.Keys() {
-		if c, ok := v.known.Peek(hash); ok && ended(c) {
+		if p, ok := v.known.Peek(hash); ok && ended(p.Caller) {
 			v.known.Remove(hash)
 		}
 	}

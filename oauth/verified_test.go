@@ -24,7 +24,7 @@ func caller() store.Caller {
 
 func memory(t testing.TB, healthy func() bool) *verified {
 	t.Helper()
-	v, err := newVerified(healthy)
+	v, err := newVerified(healthy, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +36,9 @@ func count(t *testing.T, v *verified, hash store.TokenHash, times int, found sto
 	t.Helper()
 	asked := 0
 	for range times {
-		got, gotErr := v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) {
+		got, gotErr := v.resolve(t.Context(), hash, func(context.Context) (proven, error) {
 			asked++
-			return found, err
+			return proven{Caller: found}, err
 		})
 		if got != found && err == nil || !errors.Is(gotErr, err) {
 			t.Errorf("resolve = %v, %v; want %v, %v", got, gotErr, found, err)
@@ -99,9 +99,9 @@ func TestALookUpDuringARevocationIsNotKept(t *testing.T) {
 		"reset":      func(v *verified, _ store.Caller) { v.Reset() },
 	} {
 		v, c, hash := memory(t, func() bool { return true }), caller(), store.HashToken(name)
-		_, err := v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) {
+		_, err := v.resolve(t.Context(), hash, func(context.Context) (proven, error) {
 			hear(v, c)
-			return c, nil
+			return proven{Caller: c}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -119,20 +119,20 @@ func TestNobodyJoinsALookUpOfThePast(t *testing.T) {
 	reading, release := make(chan struct{}), make(chan struct{})
 	var past sync.WaitGroup
 	past.Go(func() {
-		_, _ = v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) {
+		_, _ = v.resolve(t.Context(), hash, func(context.Context) (proven, error) {
 			close(reading)
 			<-release
-			return c, nil // what was so before the revocation
+			return proven{Caller: c}, nil // what was so before the revocation
 		})
 	})
 	<-reading
 	v.Hear(bus.Event{Topic: bus.Revoked, ID: c.Agent.String()})
-	if _, err := v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) { return store.Caller{}, reason.NotFound }); !errors.Is(err, reason.NotFound) {
+	if _, err := v.resolve(t.Context(), hash, func(context.Context) (proven, error) { return proven{}, reason.NotFound }); !errors.Is(err, reason.NotFound) {
 		t.Errorf("after the revocation resolve = %v, want not found", err)
 	}
 	close(release)
 	past.Wait()
-	if _, err := v.resolve(t.Context(), hash, func(context.Context) (store.Caller, error) { return store.Caller{}, reason.NotFound }); !errors.Is(err, reason.NotFound) {
+	if _, err := v.resolve(t.Context(), hash, func(context.Context) (proven, error) { return proven{}, reason.NotFound }); !errors.Is(err, reason.NotFound) {
 		t.Errorf("once the old look-up is done resolve = %v, want not found", err)
 	}
 }
@@ -143,11 +143,11 @@ func TestOneLookUpForAll(t *testing.T) {
 	v, c, hash := memory(t, func() bool { return true }), caller(), store.HashToken("x")
 	var asked atomic.Int64
 	entered, release := make(chan struct{}, 64), make(chan struct{})
-	ask := func(ctx context.Context) (store.Caller, error) {
+	ask := func(ctx context.Context) (proven, error) {
 		asked.Add(1)
 		entered <- struct{}{}
 		<-release
-		return c, ctx.Err()
+		return proven{Caller: c}, ctx.Err()
 	}
 	first, leave := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -173,7 +173,7 @@ func BenchmarkVerify(b *testing.B) {
 	v := &Verifier{verified: memory(b, func() bool { return true })}
 	token, hash := store.NewToken(store.StaticTokenPrefix)
 	c := caller()
-	if _, err := v.resolve(b.Context(), hash, func(context.Context) (store.Caller, error) { return c, nil }); err != nil {
+	if _, err := v.resolve(b.Context(), hash, func(context.Context) (proven, error) { return proven{Caller: c}, nil }); err != nil {
 		b.Fatal(err)
 	}
 	h := http.Header{"Authorization": {"Bearer " + token}}

@@ -64,6 +64,7 @@ type Server struct {
 	bus      *bus.Bus
 	sessions *sealBox
 	signing  *signing.Keys
+	tokens   *signing.Tokens
 	jobs     *job.Client
 	audit    *audit.Writer
 	desk     *approval.Desk
@@ -107,14 +108,16 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s := &Server{c: set, db: d.DB, log: d.Log, version: d.Version, bodyTime: d.BodyTime, stop: make(chan struct{})}
 	s.bus = bus.New(bus.Config{URL: d.DirectURL, Log: d.Log})
-	if s.verifier, err = oauth.NewVerifier(d.DB, s.bus.Healthy); err != nil {
+	s.signing = signing.New(d.DB, d.Master)
+	s.tokens = s.signing.Tokens(d.Now)
+	s.verifier, err = oauth.NewVerifier(oauth.VerifierConfig{DB: d.DB, Origin: set.Origin, Keys: s.tokens, Healthy: s.bus.Healthy, Now: d.Now})
+	if err != nil {
 		return nil, err
 	}
 	s.bus.Listen(s.verifier)
 	if s.sessions, err = openBox(ctx, d.DB, d.Master, SessionKeys); err != nil {
 		return nil, err
 	}
-	s.signing = signing.New(d.DB, d.Master)
 	if s.jobs, err = job.Open(ctx, job.Config{URL: d.DirectURL, Log: d.Log, Periodic: s.periodic()}); err != nil {
 		return nil, err
 	}

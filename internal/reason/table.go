@@ -33,6 +33,9 @@ const (
 	Forbidden        Word = "forbidden"
 	SignInFailed     Word = "sign_in_failed"
 	LinkNotValid     Word = "link_not_valid"
+	ClientNotProven  Word = "client_not_proven"
+	ConsentNotValid  Word = "consent_not_valid"
+	ConsentElsewhere Word = "consent_elsewhere"
 	ToolNotFound     Word = "tool_not_found"
 	ToolFailed       Word = "tool_failed"
 	ToolDenied       Word = "tool_denied"
@@ -90,6 +93,9 @@ var Table = []Entry{
 	{Forbidden, http.StatusForbidden, "Your role does not allow it.", "Ask an admin or an owner of the organisation."},
 	{SignInFailed, http.StatusUnauthorized, "Email and password do not fit together.", "Try again, or use a new one-time link."},
 	{LinkNotValid, http.StatusGone, "The one-time link was used, has expired, or never existed.", "Whoever runs Graft makes a new one with `graft user add`."},
+	{ClientNotProven, http.StatusBadRequest, "An app asked to be connected, and who it is or where the answer goes cannot be proven. Nothing was sent anywhere.", "Connect again from the app. If it stays, tell its maker what the page says."},
+	{ConsentNotValid, http.StatusGone, "The app's request was answered, or is older than ten minutes.", "Connect again from the app."},
+	{ConsentElsewhere, http.StatusForbidden, "The app's request was begun in another browser.", "Answer it there, or connect again from the app in this one."},
 	{ToolNotFound, http.StatusNotFound, "No tool of that vendor and name.", "Search with `find_tool`."},
 	{ToolFailed, http.StatusBadGateway, "The tool ran and failed.", "The error sentence is the tool's own."},
 	{ToolDenied, http.StatusForbidden, "A person denied this agent the tool, whatever its version.", "Do the task without it. A person can change it on the agent's page."},

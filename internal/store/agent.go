@@ -81,22 +81,7 @@ var agentName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,63}$`)
 // that a live agent has, without case, is reason.NameTaken; a user who is no live member is reason.NotFound, and one
 // whose role only reads is reason.Forbidden.
 func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent, string, error) {
-	if !tx.caller.MayMakeAgents() || !tx.caller.MayChange(user) {
-		return Agent{}, "", reason.Refuse(reason.Forbidden, "Your role cannot make agents. Ask an admin of the organisation.")
-	}
-	if !agentName.MatchString(name) {
-		return Agent{}, "", reason.Refuse(reason.InputInvalid,
-			"Use 1 to 64 letters, digits, spaces, dots, hyphens or underscores, a letter or digit first.").Field("name")
-	}
-	id := NewID[AgentKind](tx.now)
-	n, err := exec(ctx, tx.tx, `
-		INSERT INTO agent (id, user_id, name, advanced_tools, created_at)
-		SELECT @id, user_id, @name, true, @now FROM member WHERE user_id = @user AND removed_at IS NULL AND role <> 'auditor'
-		ON CONFLICT (org_id, lower(name)) WHERE revoked_at IS NULL DO NOTHING`,
-		pgx.StrictNamedArgs{"id": id, "user": user, "name": name, "now": tx.now})
-	if err == nil && n == 0 {
-		err = tx.whyNoAgent(ctx, name, user)
-	}
+	id, err := tx.insertAgent(ctx, name, user, true)
 	if err != nil {
 		return Agent{}, "", err
 	}
@@ -106,6 +91,27 @@ func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent,
 	}
 	a, err := tx.Agent(ctx, id)
 	return a, token, err
+}
+
+// insertAgent makes an agent that nothing resolves to yet. Its errors are those of CreateAgent.
+func (tx *Tx) insertAgent(ctx context.Context, name string, user UserID, advanced bool) (AgentID, error) {
+	if !tx.caller.MayMakeAgents() || !tx.caller.MayChange(user) {
+		return AgentID{}, reason.Refuse(reason.Forbidden, "Your role cannot make agents. Ask an admin of the organisation.")
+	}
+	if !agentName.MatchString(name) {
+		return AgentID{}, reason.Refuse(reason.InputInvalid,
+			"Use 1 to 64 letters, digits, spaces, dots, hyphens or underscores, a letter or digit first.").Field("name")
+	}
+	id := NewID[AgentKind](tx.now)
+	n, err := exec(ctx, tx.tx, `
+		INSERT INTO agent (id, user_id, name, advanced_tools, created_at)
+		SELECT @id, user_id, @name, @advanced, @now FROM member WHERE user_id = @user AND removed_at IS NULL AND role <> 'auditor'
+		ON CONFLICT (org_id, lower(name)) WHERE revoked_at IS NULL DO NOTHING`,
+		pgx.StrictNamedArgs{"id": id, "user": user, "name": name, "advanced": advanced, "now": tx.now})
+	if err == nil && n == 0 {
+		err = tx.whyNoAgent(ctx, name, user)
+	}
+	return id, err
 }
 
 // whyNoAgent is why CreateAgent made none.
@@ -162,6 +168,9 @@ func (tx *Tx) RevokeAgent(ctx context.Context, id AgentID) error {
 		return err
 	}
 	if _, err := tx.endAgentTokens(ctx, id); err != nil {
+		return err
+	}
+	if err := tx.endGrantsOf(ctx, id); err != nil {
 		return err
 	}
 	if _, err := exec(ctx, tx.tx, `UPDATE agent SET revoked_at = @now, revoked_by = @by WHERE id = @id`,
