@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/getgraft/graft/internal/egress"
 )
@@ -23,7 +24,7 @@ type Config struct {
 	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address."`
 	RateAPI    string `name:"rate-api" env:"GRAFT_RATE_API" default:"20/s" help:"State-changing requests in the console, per user."`
 
-	AuditKeep int32 `env:"GRAFT_AUDIT_KEEP" default:"400" help:"Days that the audit log is kept, 7 or more; 0 keeps everything."`
+	Retention `embed:""`
 
 	MetricsListen string `env:"GRAFT_METRICS_LISTEN" help:"Address to serve /metrics on, apart from everything else. Off when absent."`
 }
@@ -33,6 +34,27 @@ type Address struct {
 	Listen string `env:"GRAFT_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on. Loopback only unless you say otherwise."`
 	Origin string `env:"GRAFT_ORIGIN" help:"The deployment's own origin, as people and clients type it: scheme, host and port, no path. When absent, http://localhost on the port listened on."`
 }
+
+// Retention is how long the audit log is kept: the part of the settings that who verifies it needs too.
+type Retention struct {
+	AuditKeep int32 `env:"GRAFT_AUDIT_KEEP" default:"400" help:"Days that the audit log is kept, 7 or more; 0 keeps everything."`
+}
+
+// Check reports everything that is wrong with r, as a Wrong.
+func (r Retention) Check() error {
+	var wrong Wrong
+	r.check(&wrong)
+	return wrong.err()
+}
+
+func (r Retention) check(wrong *Wrong) {
+	if r.AuditKeep != 0 && r.AuditKeep < 7 {
+		wrong.Add("GRAFT_AUDIT_KEEP", "must be a whole number of days, 7 or more, or 0 to keep everything")
+	}
+}
+
+// Keep is how long that is; 0 is for ever.
+func (r Retention) Keep() time.Duration { return time.Duration(r.AuditKeep) * 24 * time.Hour }
 
 // Egress is what may be reached from here: the part of the settings that every command needs that speaks to others.
 type Egress struct {
@@ -135,9 +157,7 @@ func (c Config) settle() (settings, error) {
 	if c.MetricsListen != "" && !hasPort(c.MetricsListen) {
 		wrong.Add("GRAFT_METRICS_LISTEN", "must be host:port, not %q", c.MetricsListen)
 	}
-	if c.AuditKeep != 0 && c.AuditKeep < 7 {
-		wrong.Add("GRAFT_AUDIT_KEEP", "must be a whole number of days, 7 or more, or 0 to keep everything")
-	}
+	c.Retention.check(&wrong)
 	for _, o := range c.OriginsAllow {
 		p, err := parseOriginPattern(o)
 		if err != nil {

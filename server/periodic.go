@@ -12,9 +12,7 @@ import (
 // periodic is the work that one replica does for all.
 func (s *Server) periodic() []job.Periodic {
 	return []job.Periodic{
-		{Name: "audit-checkpoint", Every: audit.CheckpointEvery, AtOnce: true, Do: func(ctx context.Context) error {
-			return audit.Checkpoint(ctx, s.db, s.signing)
-		}},
+		{Name: "audit-checkpoint", Every: audit.CheckpointEvery, AtOnce: true, Do: audit.NewSigner(s.db, s.signing, s.log).Checkpoint},
 		{Name: "working-set-sweep", Every: 5 * time.Minute, Do: job.SweepWorkingSets(s.db)},
 		{Name: "audit-retention", Every: time.Hour, Do: s.dropAudit},
 	}
@@ -25,7 +23,7 @@ func (s *Server) dropAudit(ctx context.Context) error {
 	if s.c.AuditKeep == 0 {
 		return nil
 	}
-	dropped, err := audit.Drop(ctx, s.db, time.Duration(s.c.AuditKeep)*24*time.Hour)
+	dropped, err := audit.Drop(ctx, s.db, s.signing, s.c.Keep())
 	if err == nil && dropped > 0 {
 		s.log.InfoContext(ctx, "audit entries dropped", slog.Int64("entries", dropped))
 	}

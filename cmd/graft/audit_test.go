@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"syscall"
@@ -82,6 +83,18 @@ func TestTheAuditLogIsVerifiedAndExportedWhileServing(t *testing.T) {
 	if err := json.Unmarshal([]byte(ok("audit", "verify", "--org", "bolt", "--json")), &report); err != nil || report.Entries != 3 || report.Chains != 2 || report.Last != 1 {
 		t.Errorf("verify --org bolt --json = %+v, %v, want 3 entries in 2 chains behind checkpoint 1", report, err)
 	}
+	first := fmt.Sprintf("%d:%s", report.Last, report.LastHash)
+	if got := ok("audit", "verify", "--known", first); got != "ok: 9 entries, 4 chains\n" {
+		t.Errorf("verify --known %s = %q, want ok", first, got)
+	}
+	if got := graft("audit", "verify", "--known", "2"+first[1:]); got.code != 1 || !strings.HasPrefix(got.out, "checkpoint 2 is not there") {
+		t.Errorf("verify --known of one that is not there = %+v, want exit 1 and its number", got)
+	}
+	for _, args := range [][]string{{"--known", "1"}, {"--known", "1:abc"}, {"--audit-keep", "3"}} {
+		if got := graft(append([]string{"audit", "verify"}, args...)...); got.code != 2 || got.out != "" {
+			t.Errorf("verify %v = %+v, want exit 2", args, got)
+		}
+	}
 	lines := strings.Split(strings.TrimSpace(ok("audit", "export", "--org", "Acme")), "\n")
 	if len(lines) != 6 || !strings.Contains(lines[0], `"line":"Made a sign-in link for `) || strings.Count(lines[5], `"line":"changed <something>"`) != 1 ||
 		len(strings.Split(ok("audit", "export", "--json"), "\n")) != 10 {
@@ -101,6 +114,9 @@ func TestTheAuditLogIsVerifiedAndExportedWhileServing(t *testing.T) {
 	}
 	if err := s.end(syscall.SIGTERM); err != nil {
 		t.Errorf("serve: %v\n%s", err, s.errout)
+	}
+	if said := s.errout.String(); !strings.Contains(said, "audit checkpoint of the day") || !strings.Contains(said, report.LastHash) {
+		t.Errorf("serve says nothing of checkpoint %s:\n%s", first, said)
 	}
 	if got := graft("audit", "verify", "--json"); got.code != 1 || !strings.Contains(got.out, `"what":"is missing`) {
 		t.Errorf("verify --json of it = %+v, want exit 1 and the place", got)

@@ -57,7 +57,7 @@ type cli struct {
 		Tools mcpToolsCmd `cmd:"" help:"List the tools of upstreams."`
 	} `cmd:"" name:"mcp" help:"What is behind the gateway, as it sees it."`
 	Audit struct {
-		Verify auditVerifyCmd `cmd:"" help:"Walk the audit log and say whether it is as it was written; the place and exit code 1 where it is not."`
+		Verify auditVerifyCmd `cmd:"" help:"Walk the audit log and say whether it is as it was signed; the place and exit code 1 where it is not."`
 		Export auditExportCmd `cmd:"" help:"Print the audit log, a line of JSON for each entry."`
 	} `cmd:"" help:"The audit log."`
 	Key struct {

@@ -25,7 +25,10 @@ type house struct {
 	master *vault.MasterKeys
 	keys   *signing.Keys
 	now    *clock
+	scope  audit.Scope // of verify
 }
+
+const day = 24 * time.Hour
 
 // A clock is a time that goes on by itself, and jumps when it is told to.
 type clock struct {
@@ -47,7 +50,7 @@ func (c *clock) move(d time.Duration) {
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	h := &house{dsn: storetest.PrivateURL(t), now: &clock{}}
+	h := &house{dsn: storetest.PrivateURL(t), now: &clock{}, scope: audit.Scope{Keep: 400 * day}}
 	h.db = storetest.Open(t, h.dsn, h.now.Now)
 	m, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
 	if err != nil {
@@ -102,16 +105,41 @@ func commit(t testing.TB, w *audit.Writer, org store.OrgID, n int) {
 	}
 }
 
+// commit commits n entries of the house's own time.
+func (h *house) commit(t testing.TB, w *audit.Writer, org store.OrgID, n int) {
+	t.Helper()
+	for i := range n {
+		e := entry(org, i)
+		e.At = h.now.Now()
+		if err := w.Commit(t.Context(), e); err != nil {
+			t.Fatalf("Commit() = %v", err)
+		}
+	}
+}
+
+// chain commits n entries into a chain that ends with them.
+func (h *house) chain(t testing.TB, org store.OrgID, n int) {
+	t.Helper()
+	w, stop := h.writer(t)
+	h.commit(t, w, org, n)
+	stop()
+}
+
+// signer is one that has signed nothing yet, as of a gateway that was just started.
+func (h *house) signer() *audit.Signer {
+	return audit.NewSigner(h.db, h.keys, slog.New(slog.DiscardHandler))
+}
+
 func (h *house) checkpoint(t testing.TB) {
 	t.Helper()
-	if err := audit.Checkpoint(t.Context(), h.db, h.keys); err != nil {
+	if err := h.signer().Checkpoint(t.Context()); err != nil {
 		t.Fatalf("Checkpoint() = %v", err)
 	}
 }
 
 func (h *house) verify(t testing.TB) audit.Report {
 	t.Helper()
-	r, err := audit.Verify(t.Context(), h.db, h.keys, store.OrgID{})
+	r, err := audit.Verify(t.Context(), h.db, h.keys, h.scope)
 	if err != nil {
 		t.Fatalf("Verify() = %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/signing"
+	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
 )
 
@@ -102,9 +103,9 @@ func TestWhatBecomesOfCheckpointsIsReported(t *testing.T) {
 	c := storetest.Organisation(t, h.db)
 	w, _ := h.writer(t)
 	// Two days with a daily checkpoint each, and three more on the third.
-	for _, jump := range []time.Duration{0, 24 * time.Hour, 24 * time.Hour, 0, 0, 0} {
+	for _, jump := range []time.Duration{0, day, day, 0, 0, 0} {
 		h.now.move(jump)
-		commit(t, w, c.Org, 2)
+		h.commit(t, w, c.Org, 2)
 		h.checkpoint(t)
 	}
 	r := h.verify(t)
@@ -152,10 +153,8 @@ func TestACheckpointGoesOnMissingWhatWasCut(t *testing.T) {
 	h.checkpoint(t)
 	storetest.Tamper(t, h.dsn, `DELETE FROM audit_entry WHERE seq > 4`)
 	for range 5 {
-		h.now.move(24 * time.Hour)
-		w, stop := h.writer(t)
-		commit(t, w, c.Org, 1)
-		stop()
+		h.now.move(day)
+		h.chain(t, c.Org, 1)
 		h.checkpoint(t)
 		h.want(t, "a cut tail", "entry 5 is missing, with all up to 6")
 	}
@@ -165,44 +164,47 @@ func TestACheckpointGoesOnMissingWhatWasCut(t *testing.T) {
 func TestRetentionDropsBeginnings(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.now.move(-60 * 24 * time.Hour)
+	h.now.move(-60 * day)
 	c, other := storetest.Organisation(t, h.db), storetest.Organisation(t, h.db)
 	w, _ := h.writer(t)
 	entries := 0
 	for day := range 60 { // a chain that goes on, and one that ends on the tenth day
-		commit(t, w, c.Org, 2)
+		h.commit(t, w, c.Org, 2)
 		entries += 2
 		if day == 10 {
-			commit(t, w, other.Org, 3)
+			h.commit(t, w, other.Org, 3)
 			entries += 3
 		}
 		h.checkpoint(t)
 		h.now.move(12 * time.Hour)
-		commit(t, w, c.Org, 1)
+		h.commit(t, w, c.Org, 1)
 		entries++
 		h.checkpoint(t)
 		h.now.move(12 * time.Hour)
 	}
 	h.well(t, entries, 2)
-	if n, err := audit.Drop(t.Context(), h.db, 400*24*time.Hour); n != 0 || err != nil {
+	if n, err := audit.Drop(t.Context(), h.db, h.keys, 400*day); n != 0 || err != nil {
 		t.Errorf("Drop() of what is older than 400 days = %d, %v, want none", n, err)
 	}
-	dropped, err := audit.Drop(t.Context(), h.db, 30*24*time.Hour)
+	dropped, err := audit.Drop(t.Context(), h.db, h.keys, 30*day)
 	if err != nil || dropped < 85 || dropped > 96 { // of each of 30 days three, and those of the other chain
 		t.Errorf("Drop() of what is older than 30 days = %d, %v, want about 90", dropped, err)
 	}
+	h.want(t, "a drop of what is to be kept for 400 days", "is missing, with all before it, though the log is kept for 400 days")
+	h.scope.Keep = 30 * day
 	h.well(t, entries-int(dropped), 1)
 	if r := h.verify(t); r.Checkpoints > 35 {
 		t.Errorf("%d checkpoints are left, want the daily ones of 30 days", r.Checkpoints)
 	}
-	if n, err := audit.Drop(t.Context(), h.db, 30*24*time.Hour); n != 0 || err != nil {
+	if n, err := audit.Drop(t.Context(), h.db, h.keys, 30*day); n != 0 || err != nil {
 		t.Errorf("Drop() again = %d, %v, want none", n, err)
 	}
-	commit(t, w, c.Org, 1)
+	h.commit(t, w, c.Org, 1)
 	h.checkpoint(t)
 	entries++
 	// A keep that is too short is a week.
-	more, err := audit.Drop(t.Context(), h.db, 0)
+	h.scope.Keep = 7 * day
+	more, err := audit.Drop(t.Context(), h.db, h.keys, 0)
 	if err != nil || more < 60 || more > 75 {
 		t.Errorf("Drop() of everything = %d, %v, want all but a week", more, err)
 	}
@@ -241,6 +243,67 @@ func TestNobodyButRetentionDeletes(t *testing.T) {
 		t.Errorf("DropAudit() in the future = %d, %v, want none", n, err)
 	}
 	h.well(t, 2, 1)
+
+	// A checkpoint is a row that graft_system may insert; what is younger than a week it may not have gone for that.
+	sys, at := h.db.System(), h.db.Now().Add(-8*day)
+	last, _, err := sys.LastAuditCheckpoints(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := last
+	forged.Daily, forged.At, forged.Signature = true, at, make([]byte, 64)
+	empty := forged
+	empty.Orgs, empty.Writers, empty.Seqs, empty.Hashes = nil, nil, nil, nil
+	for i, cp := range []store.AuditCheckpoint{empty, forged} {
+		cp.Number = last.Number + 1 + int64(i)
+		if added, err := sys.AddAuditCheckpoint(t.Context(), cp); !added || err != nil {
+			t.Fatalf("AddAuditCheckpoint() = %t, %v", added, err)
+		}
+		if n, err := sys.DropAudit(t.Context(), time.Now()); n != 0 || err == nil || !strings.Contains(err.Error(), "younger than a week") {
+			t.Errorf("DropAudit() behind a forged checkpoint = %d, %v, want an error", n, err)
+		}
+		if n := storetest.Tamper(t, h.dsn, `SELECT FROM audit_entry`); n != 2 {
+			t.Errorf("%d entries are left, want 2", n)
+		}
+		if n := storetest.Tamper(t, h.dsn, `SELECT FROM audit_checkpoint WHERE number = 1`); n != 1 {
+			t.Error("checkpoint 1 is gone")
+		}
+	}
+	h.want(t, "checkpoints were forged", "checkpoint 2 was altered")
+}
+
+// TestNothingIsDroppedBehindAForgedCheckpoint: not even what is old enough.
+func TestNothingIsDroppedBehindAForgedCheckpoint(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.now.move(-60 * day)
+	c := storetest.Organisation(t, h.db)
+	for range 3 {
+		h.chain(t, c.Org, 1)
+		h.checkpoint(t)
+		h.now.move(day)
+	}
+	h.now.move(57 * day)
+	last, _, err := h.db.System().LastAuditCheckpoints(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last.Number, last.At = last.Number+1, h.db.Now().Add(-20*day)
+	sum := audit.CheckpointHash(last)
+	last.Hash = sum[:]
+	if _, err := h.db.System().AddAuditCheckpoint(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := audit.Drop(t.Context(), h.db, h.keys, 15*day); n != 0 || err == nil || !strings.Contains(err.Error(), "checkpoint 4 was altered") {
+		t.Errorf("Drop() behind a forged checkpoint = %d, %v, want an error", n, err)
+	}
+	if n := storetest.Tamper(t, h.dsn, `SELECT FROM audit_entry`); n != 3 {
+		t.Errorf("%d entries are left, want 3", n)
+	}
+	storetest.Tamper(t, h.dsn, `DELETE FROM audit_checkpoint WHERE number = 4`)
+	if n, err := audit.Drop(t.Context(), h.db, h.keys, 15*day); n != 3 || err != nil {
+		t.Errorf("Drop() = %d, %v, want all three", n, err)
+	}
 }
 
 func TestTwoCheckpointsAtOnceAreOne(t *testing.T) {
@@ -256,7 +319,7 @@ func TestTwoCheckpointsAtOnceAreOne(t *testing.T) {
 		commit(t, w, c.Org, 1)
 		errs := make(chan error, 3)
 		for range cap(errs) {
-			go func() { errs <- audit.Checkpoint(t.Context(), h.db, h.keys) }()
+			go func() { errs <- h.signer().Checkpoint(t.Context()) }()
 		}
 		for range cap(errs) {
 			if err := <-errs; err != nil {

@@ -101,7 +101,7 @@ func TestWhatPostgresWouldRefuseIsMended(t *testing.T) {
 	if err := w.Commit(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	bare := audit.Entry{Org: c.Org, Kind: audit.Change}
+	bare := audit.Entry{Org: c.Org, Kind: audit.Change, At: time.Now()}
 	if err := w.Commit(t.Context(), bare); err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +182,11 @@ func TestAnIdleChainIsLeft(t *testing.T) {
 	commit(t, w, c.Org, 2)
 	h.now.move(23 * time.Hour)
 	commit(t, w, c.Org, 1)
+	h.checkpoint(t)
 	h.well(t, 3, 1)
 	h.now.move(25 * time.Hour)
 	commit(t, w, c.Org, 1)
+	h.checkpoint(t)
 	h.well(t, 4, 2)
 }
 

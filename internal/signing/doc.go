@@ -4,6 +4,7 @@
 // What must hold:
 //   - Of many replicas that need a key at once, one makes it.
 //   - A private half is opened in this package only and never leaves it.
-//   - The public half of a key that has retired stays, so that what it signed can be verified.
-//   - A public half that does not belong to the private one beside it was put there by somebody, and is an error.
+//   - A public half is believed only where the private one, sealed for its purpose and its id, is beside it and belongs
+//     to it. Any other was put there by somebody, and is an error: whoever writes to the database has no key of theirs.
+//   - A key that has retired keeps its private half for that, so that what it signed can be verified.
 package signing

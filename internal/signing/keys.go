@@ -32,9 +32,15 @@ type Keys struct {
 	master *vault.MasterKeys
 
 	mu     sync.Mutex
-	box    *vault.Box                        // nil until it is needed
-	active map[Purpose]pair                  // those that were needed
-	public map[store.KeyID]ed25519.PublicKey // those that were proven
+	box    *vault.Box       // nil until it is needed
+	active map[Purpose]pair // those that were needed
+	public map[proven]ed25519.PublicKey
+}
+
+// proven is a key that was proven, and for what.
+type proven struct {
+	purpose Purpose
+	kid     store.KeyID
 }
 
 type pair struct {
@@ -45,7 +51,7 @@ type pair struct {
 // New makes Keys; nothing is read or made until a key is needed. To look only, where nothing was ever sealed, master may
 // be nil.
 func New(db *store.DB, master *vault.MasterKeys) *Keys {
-	return &Keys{db: db, master: master, active: map[Purpose]pair{}, public: map[store.KeyID]ed25519.PublicKey{}}
+	return &Keys{db: db, master: master, active: map[Purpose]pair{}, public: map[proven]ed25519.PublicKey{}}
 }
 
 // Sign signs message with the active key of a purpose, which it makes where there is none.
@@ -142,11 +148,12 @@ func (k *Keys) private(row store.SigningKey) (ed25519.PrivateKey, error) {
 // ErrUnknown says that there is no key of that id.
 var ErrUnknown = errors.New("no such signing key")
 
-// Public is the public half of a key that signs, or has signed, for a purpose.
+// Public is the public half of a key that signs, or has signed, for a purpose. The row's own word is not enough: it is
+// held to the private half, which only the master key can have sealed.
 func (k *Keys) Public(ctx context.Context, p Purpose, kid store.KeyID) (ed25519.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if public, ok := k.public[kid]; ok {
+	if public, ok := k.public[proven{p, kid}]; ok {
 		return public, nil
 	}
 	rows, err := k.db.System().SigningKeys(ctx, string(p))
@@ -157,15 +164,16 @@ func (k *Keys) Public(ctx context.Context, p Purpose, kid store.KeyID) (ed25519.
 		if row.Kid != kid {
 			continue
 		}
-		if row.Private != nil { // one that was shredded can prove nothing any more
-			if err := k.reopen(ctx); err != nil {
-				return nil, err
-			}
-			if _, err := k.private(row); err != nil {
-				return nil, err
-			}
+		if row.Private == nil { // anybody who can insert a row could have made it
+			return nil, fmt.Errorf("signing key %s has no private half, which alone proves whose it is", kid)
 		}
-		k.public[kid] = row.Public
+		if err := k.reopen(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := k.private(row); err != nil {
+			return nil, err
+		}
+		k.public[proven{p, kid}] = row.Public
 		return row.Public, nil
 	}
 	return nil, fmt.Errorf("%s: %w", kid, ErrUnknown)

@@ -218,9 +218,9 @@ func TestCheckpointsAreKeptThinnedAndDropped(t *testing.T) {
 		if n == 3 {
 			cp.Orgs, cp.Writers, cp.Seqs, cp.Hashes = nil, nil, nil, nil
 		}
-		for range 2 { // the second is not written
-			if err := sys.AddAuditCheckpoint(t.Context(), cp); err != nil {
-				t.Fatal(err)
+		for _, want := range []bool{true, false} { // the second is not written
+			if added, err := sys.AddAuditCheckpoint(t.Context(), cp); added != want || err != nil {
+				t.Fatalf("AddAuditCheckpoint() = %t, %v, want %t", added, err, want)
 			}
 		}
 	}
@@ -228,12 +228,21 @@ func TestCheckpointsAreKeptThinnedAndDropped(t *testing.T) {
 	if err != nil || last.Number != 4 || daily.Number != 4 || len(last.Orgs) != 0 {
 		t.Errorf("LastAuditCheckpoints() = %+v, %+v, %v", last, daily, err)
 	}
-	moves, err := sys.AuditMoves(t.Context(), store.AuditCheckpoint{Orgs: []store.OrgID{c.Org}, Writers: []store.WriterID{writer}}, time.Now())
-	if err != nil || len(moves) != 1 || moves[0].Seq != 4 {
-		t.Errorf("AuditMoves() of a named chain = %+v, %v, want entry 4", moves, err)
+	named := store.AuditCheckpoint{Orgs: []store.OrgID{c.Org}, Writers: []store.WriterID{writer}, Seqs: []int64{3}}
+	for _, since := range []time.Time{time.Now(), time.Now().Add(-31 * 24 * time.Hour)} { // named only, and begun since too
+		moves, err := sys.AuditMoves(t.Context(), named, since)
+		if err != nil || len(moves) != 1 || moves[0].Seq != 4 || len(moves[0].Was) != 32 || bytes.Equal(moves[0].Was, moves[0].Hash) {
+			t.Errorf("AuditMoves() of a named chain = %+v, %v, want entry 4 and the hash of entry 3", moves, err)
+		}
 	}
-	if moves, err = sys.AuditMoves(t.Context(), store.AuditCheckpoint{}, time.Now().Add(-31*24*time.Hour)); err != nil || len(moves) != 1 {
+	moves, err := sys.AuditMoves(t.Context(), store.AuditCheckpoint{}, time.Now().Add(-31*24*time.Hour))
+	if err != nil || len(moves) != 1 || moves[0].Was != nil {
 		t.Errorf("AuditMoves() of what began since = %+v, %v, want one", moves, err)
+	}
+	for before, want := range map[time.Time]int64{time.Now(): 4, time.Now().Add(-27*24*time.Hour - time.Hour): 3, time.Now().Add(-29 * 24 * time.Hour): 0} {
+		if n, err := sys.AuditDropsBehind(t.Context(), before); n != want || err != nil {
+			t.Errorf("AuditDropsBehind(%s) = %d, %v, want %d", before, n, err, want)
+		}
 	}
 	if n, err := sys.ThinAudit(t.Context()); n != 1 || err != nil {
 		t.Errorf("ThinAudit() = %d, %v, want 1", n, err)
@@ -243,7 +252,7 @@ func TestCheckpointsAreKeptThinnedAndDropped(t *testing.T) {
 	}
 	var seen []string
 	err = sys.WalkAudit(t.Context(), c.Org, func(w *store.AuditWalk) error {
-		if err := w.Checkpoints(t.Context(), func(c store.AuditCheckpoint) error {
+		if err := w.Checkpoints(t.Context(), 4, func(c store.AuditCheckpoint) error {
 			seen = append(seen, fmt.Sprint("checkpoint ", c.Number))
 			return nil
 		}); err != nil {

@@ -158,6 +158,7 @@ type AuditMove struct {
 	Seq    int64
 	Hash   []byte
 	At     time.Time
+	Was    []byte // the hash now of the entry that the checkpoint names; nil where there is none
 }
 
 // AuditMoves says where chains stand now: those of a checkpoint, and those that began at since or later. One that has
@@ -165,23 +166,28 @@ type AuditMove struct {
 func (s *System) AuditMoves(ctx context.Context, named AuditCheckpoint, since time.Time) (moves []AuditMove, err error) {
 	err = s.run(ctx, func(tx pgx.Tx) (err error) {
 		moves, err = all[AuditMove](ctx, tx, `
-			SELECT c.org, c.writer, h.seq, h.hash, h.at
+			SELECT c.org, c.writer, h.seq, h.hash, h.at, w.hash AS was
 			FROM (
-				SELECT org, writer FROM unnest(@orgs::uuid[], @writers::uuid[]) AS n (org, writer)
-				UNION
-				SELECT org_id, writer FROM audit_entry WHERE seq = 1 AND at >= @since) AS c
+				SELECT org, writer, max(seq) AS seq
+				FROM (
+					SELECT org, writer, seq FROM unnest(@orgs::uuid[], @writers::uuid[], @seqs::bigint[]) AS n (org, writer, seq)
+					UNION ALL
+					SELECT org_id, writer, NULL FROM audit_entry WHERE seq = 1 AND at >= @since) AS picked
+				GROUP BY org, writer) AS c
 			CROSS JOIN LATERAL (SELECT seq, hash, at FROM audit_entry WHERE org_id = c.org AND writer = c.writer ORDER BY seq DESC LIMIT 1) AS h
+			LEFT JOIN LATERAL (SELECT hash FROM audit_entry WHERE org_id = c.org AND writer = c.writer AND seq = c.seq LIMIT 1) AS w ON true
 			ORDER BY c.org, c.writer`,
-			pgx.StrictNamedArgs{"orgs": named.Orgs, "writers": named.Writers, "since": since})
+			pgx.StrictNamedArgs{"orgs": named.Orgs, "writers": named.Writers, "seqs": named.Seqs, "since": since})
 		return err
 	})
 	return moves, err
 }
 
-// AddAuditCheckpoint writes a checkpoint. Of two with one number the second is not written, and that is no error.
-func (s *System) AddAuditCheckpoint(ctx context.Context, c AuditCheckpoint) error {
-	return s.run(ctx, func(tx pgx.Tx) error {
-		_, err := exec(ctx, tx, `
+// AddAuditCheckpoint writes a checkpoint and reports whether it did: of two with one number the second is not written,
+// and that is no error.
+func (s *System) AddAuditCheckpoint(ctx context.Context, c AuditCheckpoint) (added bool, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) error {
+		n, err := exec(ctx, tx, `
 			INSERT INTO audit_checkpoint (number, at, daily, previous, base, orgs, writers, seqs, hashes, hash, kid, signature)
 			VALUES (@number, @at, @daily, @previous, @base, @orgs::uuid[], @writers::uuid[], @seqs, @hashes, @hash, @kid, @signature)
 			ON CONFLICT DO NOTHING`,
@@ -189,8 +195,10 @@ func (s *System) AddAuditCheckpoint(ctx context.Context, c AuditCheckpoint) erro
 				"number": c.Number, "at": c.At, "daily": c.Daily, "previous": c.Previous, "base": c.Base, "orgs": some(c.Orgs),
 				"writers": some(c.Writers), "seqs": some(c.Seqs), "hashes": some(c.Hashes), "hash": c.Hash, "kid": c.Kid, "signature": c.Signature,
 			})
+		added = n > 0
 		return err
 	})
+	return added, err
 }
 
 // some is list, and never NULL.
@@ -199,6 +207,19 @@ func some[T any](list []T) []T { return append([]T{}, list...) }
 // dropTime is how long a day's worth of entries may take to be deleted. It is one transaction, so that whoever
 // verifies sees it done or not begun.
 const dropTime = `SET LOCAL statement_timeout = '10min'`
+
+// AuditDropsBehind is the number of the checkpoint behind which DropAudit would delete what is older than a time, which
+// is a week ago or earlier; 0 where it would delete nothing.
+func (s *System) AuditDropsBehind(ctx context.Context, before time.Time) (number int64, err error) {
+	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+		number, err = value[int64](ctx, tx, `
+			SELECT CASE WHEN last > (SELECT min(number) FROM audit_checkpoint) THEN last ELSE 0 END
+			FROM (SELECT max(number) AS last FROM audit_checkpoint WHERE daily AND at < @before) AS d`,
+			pgx.StrictNamedArgs{"before": before})
+		return err
+	})
+	return number, err
+}
 
 // DropAudit deletes the entries behind the newest daily checkpoint before a time and says how many. What is younger
 // than a week stays.
@@ -251,10 +272,11 @@ func (s *System) WalkAudit(ctx context.Context, org OrgID, fn func(*AuditWalk) e
 	return unavailable(err)
 }
 
-// Checkpoints calls fn with every checkpoint, in order.
-func (w *AuditWalk) Checkpoints(ctx context.Context, fn func(AuditCheckpoint) error) error {
+// Checkpoints calls fn with every checkpoint up to a number, in order.
+func (w *AuditWalk) Checkpoints(ctx context.Context, last int64, fn func(AuditCheckpoint) error) error {
 	for number := int64(0); ; {
-		page, err := all[AuditCheckpoint](ctx, w.tx, selectCheckpoints+`WHERE number > @number ORDER BY number LIMIT 50`, pgx.StrictNamedArgs{"number": number})
+		page, err := all[AuditCheckpoint](ctx, w.tx, selectCheckpoints+`WHERE number > @number AND number <= @last ORDER BY number LIMIT 50`,
+			pgx.StrictNamedArgs{"number": number, "last": last})
 		if err != nil || len(page) == 0 {
 			return err
 		}

@@ -13,7 +13,7 @@ type SigningKey struct {
 	Purpose    string
 	Alg        string
 	Public     []byte
-	Private    []byte // sealed; nil once it was shredded
+	Private    []byte // sealed; nil in a row that the gateway did not make
 	State      string // next, active, retiring or retired
 	CreatedAt  time.Time
 	ActiveAt   *time.Time
