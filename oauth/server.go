@@ -1,0 +1,64 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/getgraft/graft/internal/store"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	// DB is where clients, grants and tokens are. Required.
+	DB *store.DB
+	// Origin is the deployment's own, without a path or a slash at the end: the issuer (RFC 8414 §2). Required.
+	Origin string
+	// Log is told of what went wrong on our side; nil for nobody.
+	Log *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// A Server is the authorization server's endpoints. Each is a method that server mounts.
+type Server struct {
+	c         Config
+	clients   clients
+	discovery discovery
+}
+
+// New makes a Server.
+func New(c Config) (*Server, error) {
+	if c.DB == nil {
+		return nil, errors.New("oauth: a database is required")
+	}
+	if site, path := cutSite(c.Origin); site == "" || site != c.Origin || path != "" {
+		return nil, fmt.Errorf("oauth: %q is no origin: it must be a scheme and a host in lower case, with a port that is not the default, and nothing else", c.Origin)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	s := &Server{c: c, discovery: discoveryOf(c.Origin)}
+	s.clients = clientsFunc(s.registered)
+	return s, nil
+}
+
+// fail answers a request that went wrong, and logs what is withheld from it.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	f := faultOf(err)
+	id := slog.String("request_id", w.Header().Get("X-Request-Id"))
+	switch {
+	case r.Context().Err() != nil && errors.Is(err, context.Canceled): // the client left
+	case f == serverError:
+		s.c.Log.ErrorContext(r.Context(), "request failed", slog.Any("err", err), id)
+	case f == temporarilyUnavailable:
+		s.c.Log.WarnContext(r.Context(), "database unavailable", slog.Any("err", err), id)
+	}
+	writeFault(w, f)
+}
