@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 )
 
@@ -99,9 +100,11 @@ var (
 // faultOf is what to tell about err: the Fault inside, or one that withholds its text.
 func faultOf(err error) Fault {
 	var f Fault
-	switch {
+	switch limited := reason.Of(err); {
 	case errors.As(err, &f):
 		return f
+	case limited.Word == reason.RateLimited: // no code of the protocol says it; this one blames nobody
+		return Fault{Status: http.StatusTooManyRequests, Code: temporarilyUnavailable.Code, Description: limited.Message}
 	case store.IsUnavailable(err):
 		return temporarilyUnavailable
 	}
@@ -113,7 +116,7 @@ func writeFault(w http.ResponseWriter, f Fault) {
 	if f.Basic && f.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="Graft", charset="UTF-8"`)
 	}
-	if f.Status == http.StatusServiceUnavailable || f.Status == http.StatusTooManyRequests {
+	if w.Header().Get("Retry-After") == "" && (f.Status == http.StatusServiceUnavailable || f.Status == http.StatusTooManyRequests) {
 		w.Header().Set("Retry-After", "1")
 	}
 	writeJSON(w, f.Status, struct {

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"github.com/getgraft/graft/oauth"
 	"github.com/getgraft/graft/web"
 )
 
@@ -31,12 +33,31 @@ func (s *Server) routes() http.Handler {
 		r.HandleFunc("/mcp/", s.mcpHandler)
 	})
 
+	// The authorization server: what programs ask of it.
+	r.Group(func(r chi.Router) {
+		r.Use(s.recovered(s.failMCP), capBody(maxBody), s.ownHost(s.failMCP))
+		for _, at := range []string{"", "/mcp", "/mcp/"} {
+			r.HandleFunc("/.well-known/oauth-protected-resource"+at, s.oauth.ResourceMetadata)
+			r.HandleFunc("/.well-known/oauth-authorization-server"+at, s.oauth.ServerMetadata)
+			r.HandleFunc("/.well-known/openid-configuration"+at, s.oauth.NoOpenID)
+		}
+		r.HandleFunc("/mcp/.well-known/*", s.oauth.NoOpenID)
+		r.HandleFunc("/.well-known/jwks.json", s.oauth.Keys(s.publicKeys))
+		r.With(s.c.register.limit(s.addressKey, s.oauth.Fail)).HandleFunc("/mcp/oauth/register", s.oauth.Register)
+		limited := r.With(s.c.oauth.limit(s.addressKey, s.oauth.Fail))
+		limited.HandleFunc("/mcp/oauth/token", s.oauth.Token)
+		limited.HandleFunc("/mcp/oauth/revoke", s.oauth.Revoke)
+	})
+
 	// The console.
 	h := s.console
 	r.Group(func(r chi.Router) {
 		r.Use(secured, s.recovered(s.failPage), capBody(maxForm), s.ownHost(s.failPage))
 		r.Handle("/static/*", web.Static())
 		r.Get("/favicon.ico", s.favicon)
+
+		// Where a client sends the person's browser.
+		r.With(s.c.oauth.limit(s.addressKey, s.failPage)).Get("/mcp/oauth/authorize", s.page(s.oauth.Authorize))
 
 		r.Group(func(r chi.Router) {
 			r.Use(s.sameOrigin, h.Session)
@@ -89,4 +110,14 @@ func (s *Server) routes() http.Handler {
 		})
 	})
 	return r
+}
+
+// publicKeys are what access tokens are verified with.
+func (s *Server) publicKeys(ctx context.Context) ([]oauth.PublicKey, error) {
+	published, err := s.tokens.Published(ctx)
+	keys := make([]oauth.PublicKey, len(published))
+	for i, p := range published {
+		keys[i] = oauth.PublicKey{Kid: p.Kid.String(), Key: p.Key}
+	}
+	return keys, err
 }

@@ -61,6 +61,7 @@ type Server struct {
 	version  string
 	bodyTime time.Duration
 	verifier *oauth.Verifier
+	oauth    *oauth.Server
 	bus      *bus.Bus
 	sessions *sealBox
 	signing  *signing.Keys
@@ -128,6 +129,18 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
 	if s.egress, err = set.Client(); err != nil {
+		return nil, err
+	}
+	static, err := c.ClientDocuments()
+	if err != nil {
+		return nil, err
+	}
+	documents, err := oauth.NewDocuments(oauth.DocumentsConfig{DB: d.DB, Client: s.egress, Static: static, Log: d.Log})
+	if err != nil {
+		return nil, err
+	}
+	s.oauth, err = oauth.New(oauth.Config{DB: d.DB, Origin: set.Origin, Keys: s.tokens, Documents: documents, Log: d.Log, Now: d.Now})
+	if err != nil {
 		return nil, err
 	}
 	s.upstream, err = upstream.NewSource(upstream.Config{
