@@ -79,8 +79,8 @@ func invalidClientMetadata(format string, args ...any) Fault {
 }
 
 // invalidClient: the client is unknown or did not prove itself. Clients throw their registration away on it.
-func invalidClient(basic bool, format string, args ...any) Fault {
-	return Fault{Status: http.StatusUnauthorized, Code: "invalid_client", Description: fmt.Sprintf(format, args...), Basic: basic}
+func invalidClient(basic bool, description string) Fault {
+	return Fault{Status: http.StatusUnauthorized, Code: "invalid_client", Description: description, Basic: basic}
 }
 
 // Faults of which there is nothing more to say.

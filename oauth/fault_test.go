@@ -13,16 +13,15 @@ import (
 	"github.com/getgraft/graft/internal/reason"
 )
 
-// answer is what writeFault writes.
-func answer(t testing.TB, f Fault) (*http.Response, map[string]string) {
+// written is what writeFault writes.
+func written(t testing.TB, f Fault) (status int, header http.Header, body map[string]string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	writeFault(w, f)
-	var body map[string]string
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatalf("%s: %v", w.Body, err)
 	}
-	return w.Result(), body
+	return w.Code, w.Header(), body
 }
 
 func TestFaultsAreTheProtocols(t *testing.T) {
@@ -50,17 +49,17 @@ func TestFaultsAreTheProtocols(t *testing.T) {
 		{serverError, 500, "server_error", nil},
 		{temporarilyUnavailable, 503, "temporarily_unavailable", map[string]string{"Retry-After": "1"}},
 	} {
-		resp, body := answer(t, tt.fault)
-		if resp.StatusCode != tt.status || body["error"] != tt.code || body["error_description"] == "" || len(body) != 2 {
-			t.Errorf("%v is answered %d %v, want %d %s", tt.fault, resp.StatusCode, body, tt.status, tt.code)
+		status, header, body := written(t, tt.fault)
+		if status != tt.status || body["error"] != tt.code || body["error_description"] == "" || len(body) != 2 {
+			t.Errorf("%v is answered %d %v, want %d %s", tt.fault, status, body, tt.status, tt.code)
 		}
 		for _, name := range []string{"WWW-Authenticate", "Retry-After"} {
-			if got := resp.Header.Get(name); got != tt.header[name] {
+			if got := header.Get(name); got != tt.header[name] {
 				t.Errorf("%v has %s: %q, want %q", tt.fault, name, got, tt.header[name])
 			}
 		}
 		for name, want := range map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store", "Pragma": "no-cache"} {
-			if got := resp.Header.Get(name); got != want {
+			if got := header.Get(name); got != want {
 				t.Errorf("%v has %s: %q, want %q", tt.fault, name, got, want)
 			}
 		}
@@ -79,7 +78,7 @@ func TestWhatIsNoFaultBlamesNobody(t *testing.T) {
 		want Fault
 	}{
 		{invalidGrant("a"), invalidGrant("a")},
-		{fmt.Errorf("code: %w", invalidGrant("a")), invalidGrant("a")},
+		{fmt.Errorf("code: %w", invalidGrant("no %s", "code")), invalidGrant("no code")},
 		{away, temporarilyUnavailable},
 		{errors.New("secret words"), serverError},
 		{reason.Refuse(reason.NotFoundWord, "secret words"), serverError},
@@ -89,7 +88,7 @@ func TestWhatIsNoFaultBlamesNobody(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("faultOf(%v) = %v, want %v", tt.err, got, tt.want)
 		}
-		if _, body := answer(t, got); strings.Contains(body["error_description"], "secret") || strings.Contains(body["error_description"], "10.0") {
+		if _, _, body := written(t, got); strings.Contains(body["error_description"], "secret") || strings.Contains(body["error_description"], "10.0") {
 			t.Errorf("%v is answered %v", tt.err, body)
 		}
 	}
@@ -100,7 +99,7 @@ func FuzzFaultDescription(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		_, body := answer(t, invalidRequest("%s", s))
+		_, _, body := written(t, invalidRequest("%s", s))
 		got := body["error_description"]
 		// RFC 6749 §5.2: %x20-21 / %x23-5B / %x5D-7E.
 		if len(got) > 400 || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -61,25 +60,25 @@ func TestMetadata(t *testing.T) {
 	} {
 		// A proxy's headers, and the host that the request was sent to, have no part in what is answered.
 		header := map[string]string{"X-Forwarded-Host": "evil.test", "X-Forwarded-Proto": "http", "Forwarded": "host=evil.test"}
-		resp, body := ask(t, tt.h, http.MethodGet, tt.path, header, "")
+		resp := ask(t, tt.h, http.MethodGet, tt.path, header, "")
 		var got map[string]any
-		if err := json.Unmarshal([]byte(body), &got); err != nil || resp.StatusCode != tt.status {
-			t.Errorf("GET %s = %d %s, %v, want %d and JSON", tt.path, resp.StatusCode, body, err, tt.status)
+		if err := json.Unmarshal([]byte(resp.body), &got); err != nil || resp.status != tt.status {
+			t.Errorf("GET %s = %d %s, %v, want %d and JSON", tt.path, resp.status, resp.body, err, tt.status)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" && tt.want != nil {
 			t.Errorf("GET %s (-want +got):\n%s", tt.path, diff)
 		}
 		if tt.want == nil && (got["error"] != "not_found" || got["issuer"] != nil) {
-			t.Errorf("GET %s = %s, want an error", tt.path, body)
+			t.Errorf("GET %s = %s, want an error", tt.path, resp.body)
 		}
 		for name, want := range map[string]string{"Content-Type": "application/json", "Cache-Control": "public, max-age=300", "Access-Control-Allow-Origin": "*"} {
-			if got := resp.Header.Get(name); got != want {
+			if got := resp.header.Get(name); got != want {
 				t.Errorf("GET %s has %s: %q, want %q", tt.path, name, got, want)
 			}
 		}
-		head, none := ask(t, tt.h, http.MethodHead, tt.path, nil, "")
-		if head.StatusCode != tt.status || none != "" || head.ContentLength != int64(len(body)) || head.Header.Get("Cache-Control") != "public, max-age=300" {
-			t.Errorf("HEAD %s = %d %q %v, want %d and the headers of GET", tt.path, head.StatusCode, none, head.Header, tt.status)
+		head := ask(t, tt.h, http.MethodHead, tt.path, nil, "")
+		if head.status != tt.status || head.body != "" || head.length != int64(len(resp.body)) || head.header.Get("Cache-Control") != "public, max-age=300" {
+			t.Errorf("HEAD %s = %d %q %v, want %d and the headers of GET", tt.path, head.status, head.body, head.header, tt.status)
 		}
 	}
 }
@@ -100,19 +99,19 @@ func TestPreflightsAndOtherMethods(t *testing.T) {
 		"keys":     {keys, "GET, HEAD, OPTIONS", "POST"},
 		"register": {s.Register, "POST, OPTIONS", "GET"},
 	} {
-		resp, body := ask(t, tt.h, http.MethodOptions, "/", map[string]string{
+		resp := ask(t, tt.h, http.MethodOptions, "/", map[string]string{
 			"Origin": "https://inspector.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type,mcp-protocol-version",
 		}, "")
-		allowed := strings.ToLower(resp.Header.Get("Access-Control-Allow-Headers"))
-		if resp.StatusCode != http.StatusNoContent || body != "" || resp.Header.Get("Access-Control-Allow-Origin") != "*" || resp.Header.Get("Access-Control-Allow-Methods") != tt.allow ||
+		allowed := strings.ToLower(resp.header.Get("Access-Control-Allow-Headers"))
+		if resp.status != http.StatusNoContent || resp.body != "" || resp.header.Get("Access-Control-Allow-Origin") != "*" || resp.header.Get("Access-Control-Allow-Methods") != tt.allow ||
 			!strings.Contains(allowed, "authorization") || !strings.Contains(allowed, "content-type") || !strings.Contains(allowed, "mcp-protocol-version") ||
-			resp.Header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("OPTIONS of %s = %d %q %v", name, resp.StatusCode, body, resp.Header)
+			resp.header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("OPTIONS of %s = %d %q %v", name, resp.status, resp.body, resp.header)
 		}
-		resp, body = ask(t, tt.h, tt.other, "/", nil, "")
-		if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") != tt.allow || !strings.Contains(body, `"error":"invalid_request"`) ||
-			resp.Header.Get("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("%s of %s = %d %s %v, want 405 and Allow: %s", tt.other, name, resp.StatusCode, body, resp.Header, tt.allow)
+		resp = ask(t, tt.h, tt.other, "/", nil, "")
+		if resp.status != http.StatusMethodNotAllowed || resp.header.Get("Allow") != tt.allow || !strings.Contains(resp.body, `"error":"invalid_request"`) ||
+			resp.header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s of %s = %d %s %v, want 405 and Allow: %s", tt.other, name, resp.status, resp.body, resp.header, tt.allow)
 		}
 	}
 }
@@ -122,7 +121,7 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	db, _ := storetest.New(t)
 	var log lines
-	s, err := New(Config{DB: db, Origin: testOrigin, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := New(configOf(t, db, &log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,18 +130,18 @@ func TestKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := []PublicKey{{"key_a", ed25519.PublicKey(public)}, {"key_b", make(ed25519.PublicKey, 32)}}
-	resp, body := ask(t, s.Keys(func(context.Context) ([]PublicKey, error) { return two, nil }), http.MethodGet, "/.well-known/jwks.json", nil, "")
+	resp := ask(t, s.Keys(func(context.Context) ([]PublicKey, error) { return two, nil }), http.MethodGet, "/.well-known/jwks.json", nil, "")
 	want := `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"key_a","use":"sig","alg":"EdDSA","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},` +
 		`{"kty":"OKP","crv":"Ed25519","kid":"key_b","use":"sig","alg":"EdDSA","x":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}`
-	if resp.StatusCode != http.StatusOK || body != want || resp.Header.Get("Cache-Control") != "public, max-age=300" || resp.Header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("keys = %d %s %v, want %s", resp.StatusCode, body, resp.Header, want)
+	if resp.status != http.StatusOK || resp.body != want || resp.header.Get("Cache-Control") != "public, max-age=300" || resp.header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("keys = %d %s %v, want %s", resp.status, resp.body, resp.header, want)
 	}
-	if _, body := ask(t, s.Keys(func(context.Context) ([]PublicKey, error) { return nil, nil }), http.MethodGet, "/", nil, ""); body != `{"keys":[]}` {
-		t.Errorf("no keys = %s", body)
+	if none := ask(t, s.Keys(func(context.Context) ([]PublicKey, error) { return nil, nil }), http.MethodGet, "/", nil, ""); none.body != `{"keys":[]}` {
+		t.Errorf("no keys = %s", none.body)
 	}
-	resp, body = ask(t, s.Keys(func(context.Context) ([]PublicKey, error) { return nil, errors.New("secret words") }), http.MethodGet, "/", nil, "")
-	if resp.StatusCode != http.StatusInternalServerError || !strings.Contains(body, `"server_error"`) || strings.Contains(body, "secret") || resp.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("keys that cannot be listed = %d %s %v", resp.StatusCode, body, resp.Header)
+	resp = ask(t, s.Keys(func(context.Context) ([]PublicKey, error) { return nil, errors.New("secret words") }), http.MethodGet, "/", nil, "")
+	if resp.status != http.StatusInternalServerError || !strings.Contains(resp.body, `"server_error"`) || strings.Contains(resp.body, "secret") || resp.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("keys that cannot be listed = %d %s %v", resp.status, resp.body, resp.header)
 	}
 	if got := log.text(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "list signing keys: secret words") {
 		t.Errorf("log = %s", got)

@@ -16,18 +16,18 @@ import (
 )
 
 // register sends body to the registration endpoint.
-func register(t testing.TB, s *Server, contentType, body string) (resp *http.Response, answer map[string]any) {
+func register(t testing.TB, s *Server, contentType, body string) (w *httptest.ResponseRecorder, got map[string]any) {
 	t.Helper()
-	w := httptest.NewRecorder()
+	w = httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, registerPath, strings.NewReader(body))
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
 	s.Register(w, r)
-	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatalf("register %.200s: %d %q: %v", body, w.Code, w.Body, err)
 	}
-	return w.Result(), answer
+	return w, got
 }
 
 // Every client is told what holds of what it said.
@@ -80,10 +80,10 @@ func TestRegister(t *testing.T) {
 			false,
 		},
 	} {
-		resp, got := register(t, s, "application/json; charset=utf-8", tt.body)
-		if resp.StatusCode != http.StatusCreated || resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Pragma") != "no-cache" ||
-			resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("%s: answered %d %v %v", name, resp.StatusCode, got, resp.Header)
+		w, got := register(t, s, "application/json; charset=utf-8", tt.body)
+		if w.Code != http.StatusCreated || w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("Pragma") != "no-cache" ||
+			w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: answered %d %v %v", name, w.Code, got, w.Header())
 			continue
 		}
 		id, _ := got["client_id"].(string)
@@ -190,11 +190,11 @@ func TestRegisterRefuses(t *testing.T) {
 		{"application/json", `{` + sound + `,"scope":["mcp"]}`, 400, "invalid_client_metadata", "scope"},
 		{"application/json", `{` + sound + `,"client_name":7}`, 400, "invalid_client_metadata", "client_name"},
 	} {
-		resp, got := register(t, s, tt.kind, tt.body)
+		w, got := register(t, s, tt.kind, tt.body)
 		description := fmt.Sprint(got["error_description"])
-		if resp.StatusCode != tt.status || got["error"] != tt.code || !strings.Contains(description, tt.word) || resp.Header.Get("Cache-Control") != "no-store" ||
-			resp.Header.Get("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("register %q %.120s = %d %v, want %d %s about: %s", tt.kind, tt.body, resp.StatusCode, got, tt.status, tt.code, tt.word)
+		if w.Code != tt.status || got["error"] != tt.code || !strings.Contains(description, tt.word) || w.Header().Get("Cache-Control") != "no-store" ||
+			w.Header().Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("register %q %.120s = %d %v, want %d %s about: %s", tt.kind, tt.body, w.Code, got, tt.status, tt.code, tt.word)
 		}
 	}
 }

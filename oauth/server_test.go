@@ -10,24 +10,55 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/getgraft/graft/internal/egress"
+	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
+	"github.com/getgraft/graft/internal/vault"
 )
 
 const testOrigin = "https://graft.test"
 
+// configOf is all that a Server needs, on db. What it logs goes to log.
+func configOf(t testing.TB, db *store.DB, log io.Writer) Config {
+	t.Helper()
+	master, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := egress.New(egress.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(out.Close)
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	documents, err := NewDocuments(DocumentsConfig{DB: db, Client: out, Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{DB: db, Origin: testOrigin, Keys: signing.New(db, master).Tokens(db.Now), Documents: documents, Log: logger}
+}
+
 // newServer is a Server on db.
 func newServer(t testing.TB, db *store.DB) *Server {
 	t.Helper()
-	s, err := New(Config{DB: db, Origin: testOrigin})
+	s, err := New(configOf(t, db, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
+// An answer is what a client reads.
+type answer struct {
+	status int
+	header http.Header
+	length int64 // as the header has it
+	body   string
+}
+
 // ask sends one request to a handler over a connection, as a client does.
-func ask(t testing.TB, h http.HandlerFunc, method, path string, header map[string]string, body string) (resp *http.Response, text string) {
+func ask(t testing.TB, h http.HandlerFunc, method, path string, header map[string]string, body string) answer {
 	t.Helper()
 	server := httptest.NewServer(h)
 	defer server.Close()
@@ -38,7 +69,7 @@ func ask(t testing.TB, h http.HandlerFunc, method, path string, header map[strin
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
-	resp, err = server.Client().Do(r)
+	resp, err := server.Client().Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +78,7 @@ func ask(t testing.TB, h http.HandlerFunc, method, path string, header map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(b)
+	return answer{resp.StatusCode, resp.Header, resp.ContentLength, string(b)}
 }
 
 // lines is a log that tests read.
@@ -72,19 +103,29 @@ func (l *lines) text() string {
 func TestNewTakesAnOriginAlone(t *testing.T) {
 	t.Parallel()
 	db, _ := storetest.New(t)
+	c := configOf(t, db, io.Discard)
 	for _, origin := range []string{"https://graft.test", "https://graft.test:8443", "http://localhost:8080", "http://[::1]:8080"} {
-		if _, err := New(Config{DB: db, Origin: origin}); err != nil {
+		c.Origin = origin
+		if _, err := New(c); err != nil {
 			t.Errorf("New with %q = %v, want nil", origin, err)
 		}
 	}
 	// Whatever of these was the issuer, some client would compare it with another spelling.
 	for _, origin := range []string{"", "graft.test", "https://graft.test/", "https://graft.test/mcp", "https://GRAFT.test", "HTTPS://graft.test", "https://graft.test:443", "http://graft.test:80", "https://graft.test?a", "https://graft.test#a"} {
-		if _, err := New(Config{DB: db, Origin: origin}); err == nil {
+		c.Origin = origin
+		if _, err := New(c); err == nil {
 			t.Errorf("New with %q = nil, want an error", origin)
 		}
 	}
-	if _, err := New(Config{Origin: testOrigin}); err == nil {
-		t.Error("New without a database = nil, want an error")
+	c.Origin = testOrigin
+	for name, without := range map[string]func(*Config){
+		"a database": func(c *Config) { c.DB = nil }, "keys": func(c *Config) { c.Keys = nil }, "documents": func(c *Config) { c.Documents = nil },
+	} {
+		c := c
+		without(&c)
+		if _, err := New(c); err == nil {
+			t.Errorf("New without %s = nil, want an error", name)
+		}
 	}
 }
 
@@ -93,7 +134,7 @@ func TestAnOutageBlamesNobody(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.PrivateURL(t)
 	var log lines
-	s, err := New(Config{DB: storetest.Open(t, dsn, nil), Origin: testOrigin, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := New(configOf(t, storetest.Open(t, dsn, nil), &log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,10 +153,10 @@ func TestAnOutageBlamesNobody(t *testing.T) {
 		if name == "keys" {
 			method = http.MethodGet
 		}
-		resp, body := ask(t, h, method, "/", map[string]string{"Content-Type": "application/json"}, `{"redirect_uris":["http://localhost/cb"]}`)
-		if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `"error":"temporarily_unavailable"`) || resp.Header.Get("Retry-After") == "" ||
-			resp.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s while the database is away is answered %d %s %v", name, resp.StatusCode, body, resp.Header)
+		got := ask(t, h, method, "/", map[string]string{"Content-Type": "application/json"}, `{"redirect_uris":["http://localhost/cb"]}`)
+		if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, `"error":"temporarily_unavailable"`) || got.header.Get("Retry-After") == "" ||
+			got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s while the database is away is answered %d %s %v", name, got.status, got.body, got.header)
 		}
 	}
 	if got := log.text(); strings.Count(got, "database unavailable") != 3 || strings.Contains(got, "level=ERROR") {

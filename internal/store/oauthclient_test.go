@@ -181,3 +181,37 @@ func TestReapOAuthClientsReachesAll(t *testing.T) {
 		t.Errorf("%d clients are left, want 1", n)
 	}
 }
+
+// A client that is used while it is about to be reaped stays.
+func TestReapOAuthClientsLooksAgain(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	conn := connect(t, storetest.Superuser(t, dsnOf(db)))
+	using := connect(t, storetest.Superuser(t, dsnOf(db)))
+	c := addClient(t, db, store.OAuthClient{})
+	before := clock.now().Add(time.Hour)
+
+	run(t, using, `BEGIN`)
+	if _, err := using.Exec(t.Context(), `UPDATE oauth_client SET last_used_at = $1 WHERE id = $2`, before, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		n   int64
+		err error
+	}
+	reaped := make(chan result, 1)
+	go func() {
+		n, err := db.System().ReapOAuthClients(t.Context(), before)
+		reaped <- result{n, err}
+	}()
+	eventually(t, "the reaper waits for the row", func() bool {
+		return number(t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	})
+	run(t, using, `COMMIT`)
+	if got := <-reaped; got != (result{}) {
+		t.Errorf("ReapOAuthClients() = %d, %v, want none", got.n, got.err)
+	}
+	if _, err := db.System().OAuthClient(t.Context(), c.ID); err != nil {
+		t.Errorf("the client that was used: %v", err)
+	}
+}
