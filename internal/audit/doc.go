@@ -8,5 +8,6 @@
 //   - One writer appends to a chain, so nothing is locked; its first entry names where the organisation's chains stood.
 //   - What was not known to be written is written again byte for byte, so that a chain neither forks nor repeats.
 //   - Nothing waits for the database without a bound: Record never does, and Commit is refused while it is away.
+//   - An entry has a bounded size, whatever a client calls a tool, and the writer connections of its own.
 //   - Entries are deleted in one way only: whole beginnings of chains behind a daily checkpoint.
 package audit
