@@ -4,10 +4,36 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"time"
 
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/store"
 )
+
+type thereKey struct{}
+
+// Whole is for requests that change something: the browser's leaving does not cut them off. What was changed by then
+// would otherwise stand without a word of it in the audit log.
+func (h *Handler) Whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), wholeTime)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, thereKey{}, r.Context())))
+	})
+}
+
+// wholeTime bounds a change whose browser may have left.
+const wholeTime = 10 * time.Second
+
+// whileThere is r as it was before Whole: for what may take long once the change is written down, and ends with the
+// browser's leaving.
+func whileThere(r *http.Request) *http.Request {
+	if ctx, ok := r.Context().Value(thereKey{}).(context.Context); ok {
+		return r.WithContext(ctx)
+	}
+	return r
+}
 
 // changed writes down what the viewer changed, in one sentence that holds no secret. It is done by then: where the log
 // cannot take it, that is told to whoever runs Graft, not to the viewer.

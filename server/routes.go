@@ -48,7 +48,7 @@ func (s *Server) routes() http.Handler {
 
 			r.Group(func(r chi.Router) {
 				r.Use(h.Require, noteCaller)
-				acts := r.With(s.c.api.limit(userKey, s.failPage))
+				acts := r.With(s.c.api.limit(userKey, s.failPage), h.Whole)
 				r.Get("/", s.page(h.Home))
 				acts.Post("/signout", s.page(h.SignOut))
 				r.Get("/agents", s.page(h.Agents))

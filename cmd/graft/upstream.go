@@ -117,6 +117,9 @@ func (c *upstreamAddCmd) Run(ctx context.Context, p *program) error {
 		if err := h.db.changed(ctx, p, h.caller, "Added upstream %s", u.Name); err != nil {
 			return err
 		}
+		if u, err = h.upstreams.Try(ctx, h.caller, u.ID); err != nil {
+			return err
+		}
 		if c.JSON {
 			return p.print(describe(u))
 		}

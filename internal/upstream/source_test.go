@@ -521,7 +521,11 @@ func TestWhatIsAddedIsThereAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := upstream.Addition{Name: name, URL: upstreamtest.Start(t, upstreamtest.Options{}).URL}
-		if _, err := deaf.Add(t.Context(), h.owner, in); err != nil {
+		u, err := deaf.Add(t.Context(), h.owner, in)
+		if err == nil {
+			_, err = deaf.Try(t.Context(), h.owner, u.ID)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		list, err := deaf.Tools(t.Context(), h.owner)
