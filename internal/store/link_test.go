@@ -124,7 +124,7 @@ func TestASignInLinkSetsAPasswordOnce(t *testing.T) {
 	_, other := enrol(t, db, "Acme", "bo@example.com", store.RoleOwner)
 	mine, theirs := store.HashToken("cookie of ana"), store.HashToken("cookie of bo")
 	for hash, user := range map[store.TokenHash]store.UserID{mine: user, theirs: other} {
-		if err := sys.SaveWebSession(t.Context(), hash, user, []byte("data"), clock.now().Add(time.Hour)); err != nil {
+		if err := sys.BeginWebSession(t.Context(), hash, user, "", []byte("data"), clock.now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,5 +182,60 @@ func TestASignInLinkRunsOut(t *testing.T) {
 	}
 	if _, err := sys.NewSignInLink(t.Context(), store.NewID[store.UserKind](db.Now()), time.Minute); !store.IsAbsent(err) {
 		t.Errorf("NewSignInLink() for nobody = %v, want %v", err, reason.NotFound)
+	}
+}
+
+// A sign-in that compared the old password before a link set another begins no session, whichever of the two is first.
+func TestASignInWithTheOldPasswordDoesNotOutliveIt(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	sys := db.System()
+	_, user := enrol(t, db, "Acme", "ana@example.com", store.RoleOwner)
+	if err := sys.SetPassword(t.Context(), user, "", "old"); err != nil {
+		t.Fatal(err)
+	}
+	use := func(password string) error {
+		token, err := sys.NewSignInLink(t.Context(), user, time.Hour)
+		if err != nil {
+			return err
+		}
+		_, err = sys.UseLink(t.Context(), token, store.Setup{Password: password})
+		return err
+	}
+	begin := func(cookie, password string) error {
+		return sys.BeginWebSession(t.Context(), store.HashToken(cookie), user, password, []byte{}, clock.now().Add(time.Hour))
+	}
+
+	if err := use("new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin("late", "old"); !store.IsAbsent(err) {
+		t.Errorf("BeginWebSession() with the password before = %v, want %v", err, reason.NotFound)
+	}
+	if err := begin("right", "new"); err != nil {
+		t.Errorf("BeginWebSession() = %v", err)
+	}
+
+	// The sign-in is under way when the link is used.
+	super := connect(t, storetest.Superuser(t, dsnOf(db)))
+	run(t, super, `BEGIN`)
+	if _, err := super.Exec(t.Context(), `
+		INSERT INTO web_session (hash, user_id, data, expires_at)
+		SELECT $1, id, '', $3 FROM user_account WHERE id = $2 AND password = 'new' FOR SHARE`,
+		sum("under way"), user, clock.now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	used := make(chan error, 1)
+	go func() { used <- use("newest") }()
+	watcher := connect(t, storetest.Superuser(t, dsnOf(db)))
+	eventually(t, "the link to wait for the sign-in", func() bool {
+		return number(t, watcher, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+	})
+	run(t, super, `COMMIT`)
+	if err := <-used; err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, watcher, `SELECT count(*) FROM web_session`); n != 0 {
+		t.Errorf("%d sessions outlive the password that began them, want none", n)
 	}
 }

@@ -343,13 +343,14 @@ func (s *System) UseLink(ctx context.Context, token string, in Setup) (user User
 			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "now": s.db.Now()}); err != nil {
 			return err
 		}
-		// A new password ends every session that the old one began.
-		if _, err := exec(ctx, tx, `DELETE FROM web_session WHERE user_id = @user`, pgx.StrictNamedArgs{"user": user}); err != nil {
+		if _, err := exec(ctx, tx, `
+			UPDATE user_account SET password = @password, name = coalesce(nullif(@name, ''), name) WHERE id = @user`,
+			pgx.StrictNamedArgs{"user": user, "password": in.Password, "name": in.Name}); err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, `
-			UPDATE user_account SET password = @password, name = coalesce(nullif(@name, ''), name) WHERE id = @user`,
-			pgx.StrictNamedArgs{"user": user, "password": in.Password, "name": in.Name})
+		// A new password ends every session that the old one began. It is set first: BeginWebSession holds the account's
+		// row, so a sign-in with the old one is over by now, and this sees its session, or finds the new one.
+		_, err = exec(ctx, tx, `DELETE FROM web_session WHERE user_id = @user`, pgx.StrictNamedArgs{"user": user})
 		return err
 	})
 	return user, err
@@ -395,13 +396,18 @@ func (s *System) WebSession(ctx context.Context, hash TokenHash) (data []byte, e
 	return data, err
 }
 
-// SaveWebSession writes a browser session; user is zero before sign-in.
-func (s *System) SaveWebSession(ctx context.Context, hash TokenHash, user UserID, data []byte, expires time.Time) error {
+// BeginWebSession writes the browser session of a user who proved a password: the hash is the one that it was compared
+// with. Where another was set meanwhile the session does not begin, and that is reason.NotFound.
+func (s *System) BeginWebSession(ctx context.Context, hash TokenHash, user UserID, password string, data []byte, expires time.Time) error {
 	return s.run(ctx, func(tx pgx.Tx) error {
-		_, err := exec(ctx, tx, `
-			INSERT INTO web_session (hash, user_id, data, expires_at) VALUES (@hash, @user, @data, @expires)
+		n, err := exec(ctx, tx, `
+			INSERT INTO web_session (hash, user_id, data, expires_at)
+			SELECT @hash::bytea, id, @data::bytea, @expires::timestamptz FROM user_account WHERE id = @user AND password = @password FOR SHARE
 			ON CONFLICT (hash) DO UPDATE SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at`,
-			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "data": data, "expires": expires})
+			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "password": password, "data": data, "expires": expires})
+		if err == nil && n == 0 {
+			return reason.NotFound
+		}
 		return err
 	})
 }

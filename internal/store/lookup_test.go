@@ -230,7 +230,7 @@ func TestChangeWebSessionBringsNoneBack(t *testing.T) {
 	if err := sys.ChangeWebSession(t.Context(), hash, []byte("new"), later); !store.IsAbsent(err) {
 		t.Errorf("ChangeWebSession() of none = %v, want %v", err, reason.NotFound)
 	}
-	if err := sys.SaveWebSession(t.Context(), hash, c.User, []byte("first"), later); err != nil {
+	if err := sys.BeginWebSession(t.Context(), hash, c.User, "", []byte("first"), later); err != nil {
 		t.Fatal(err)
 	}
 	if err := sys.ChangeWebSession(t.Context(), hash, []byte("second"), later); err != nil {
@@ -314,9 +314,9 @@ func TestWebSessions(t *testing.T) {
 	sys := db.System()
 	_, user := enrol(t, db, "Acme", "ana@example.com", store.RoleOwner)
 	hash := store.HashToken("cookie")
-	save := func(user store.UserID, data string, lives time.Duration) {
+	save := func(data string, lives time.Duration) {
 		t.Helper()
-		if err := sys.SaveWebSession(t.Context(), hash, user, []byte(data), clock.now().Add(lives)); err != nil {
+		if err := sys.BeginWebSession(t.Context(), hash, user, "", []byte(data), clock.now().Add(lives)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -327,8 +327,8 @@ func TestWebSessions(t *testing.T) {
 	if data, got := read(); got != "not_found" {
 		t.Errorf("WebSession() of none = %q, %s, want not_found", data, got)
 	}
-	save(store.UserID{}, "before sign-in", time.Hour)
-	save(user, "signed in", 2*time.Hour)
+	save("signed in before", time.Hour)
+	save("signed in", 2*time.Hour)
 	clock.pass(2*time.Hour - time.Microsecond)
 	if data, got := read(); data != "signed in" || got != "yes" {
 		t.Errorf("WebSession() = %q, %s, want what was saved last", data, got)
@@ -337,7 +337,7 @@ func TestWebSessions(t *testing.T) {
 	if data, got := read(); got != "not_found" {
 		t.Errorf("WebSession() past its time = %q, %s, want not_found", data, got)
 	}
-	save(user, "again", time.Hour)
+	save("again", time.Hour)
 	for range 2 { // ending one twice is no error
 		if err := sys.DeleteWebSession(t.Context(), hash); err != nil {
 			t.Errorf("DeleteWebSession() = %v, want nil", err)
@@ -346,8 +346,8 @@ func TestWebSessions(t *testing.T) {
 	if data, got := read(); got != "not_found" {
 		t.Errorf("WebSession() after its end = %q, %s, want not_found", data, got)
 	}
-	if err := sys.SaveWebSession(t.Context(), hash, store.NewID[store.UserKind](db.Now()), nil, clock.now()); err == nil {
-		t.Error("SaveWebSession() for nobody = nil, want an error")
+	if err := sys.BeginWebSession(t.Context(), hash, store.NewID[store.UserKind](db.Now()), "", nil, clock.now()); err == nil {
+		t.Error("BeginWebSession() for nobody = nil, want an error")
 	}
 }
 
@@ -363,7 +363,7 @@ func TestSweepDeletesWhatRanOut(t *testing.T) {
 		if _, err := sys.NewSignInLink(t.Context(), user, lives); err != nil {
 			t.Fatal(err)
 		}
-		if err := sys.SaveWebSession(t.Context(), store.HashToken(lives.String()), user, []byte{}, clock.now().Add(lives)); err != nil {
+		if err := sys.BeginWebSession(t.Context(), store.HashToken(lives.String()), user, "", []byte{}, clock.now().Add(lives)); err != nil {
 			t.Fatal(err)
 		}
 	}
