@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -433,26 +434,56 @@ func (s *System) DeleteWebSession(ctx context.Context, hash TokenHash) error {
 	})
 }
 
-// Sweep deletes browser sessions and one-time links that ran out.
+// Sweep deletes what ran out: browser sessions, one-time links, runs, results and asks. What cannot be deleted of one
+// keeps none of the others.
 func (s *System) Sweep(ctx context.Context) error {
-	return s.run(ctx, func(tx pgx.Tx) error {
-		now := pgx.StrictNamedArgs{"now": s.db.Now()}
-		// In the order of UseLink, so that the two do not block one another.
-		if _, err := exec(ctx, tx, `DELETE FROM signin_link WHERE expires_at <= @now`, now); err != nil {
+	now := pgx.StrictNamedArgs{"now": s.db.Now(), "bite": sweepBite}
+	old := pgx.StrictNamedArgs{"old": s.db.Now().Add(-askKeep), "bite": sweepBite}
+	return errors.Join(
+		s.sweep(ctx, "one-time links", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM signin_link WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM signin_link WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "browser sessions", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM web_session WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM web_session WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "runs", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM run WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM run WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "results", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM result WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM result WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "asks", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM ask WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM ask WHERE expires_at <= @old ORDER BY expires_at LIMIT @bite) AS oldest)`, old)
+		}),
+	)
+}
+
+// sweepBite is how many rows go in one transaction: so few that results of megabytes each are gone within the time that a
+// statement has.
+const sweepBite = 200
+
+// sweep runs bite, each time in a transaction of its own, until there is less than one left.
+func (s *System) sweep(ctx context.Context, what string, bite func(pgx.Tx) (int64, error)) error {
+	for n := int64(sweepBite); n >= sweepBite; {
+		err := s.run(ctx, func(tx pgx.Tx) (err error) {
+			n, err = bite(tx)
 			return err
+		})
+		if err != nil {
+			return fmt.Errorf("sweep %s: %w", what, err)
 		}
-		if _, err := exec(ctx, tx, `DELETE FROM web_session WHERE expires_at <= @now`, now); err != nil {
-			return err
-		}
-		if _, err := exec(ctx, tx, `DELETE FROM run WHERE expires_at <= @now`, now); err != nil {
-			return err
-		}
-		if _, err := exec(ctx, tx, `DELETE FROM result WHERE expires_at <= @now`, now); err != nil {
-			return err
-		}
-		_, err := exec(ctx, tx, `DELETE FROM ask WHERE expires_at <= @old`, pgx.StrictNamedArgs{"old": s.db.Now().Add(-askKeep)})
-		return err
-	})
+	}
+	return nil
 }
 
 // askKeep is how long an ask that is over can be looked at.

@@ -383,6 +383,55 @@ func TestSweepDeletesWhatRanOut(t *testing.T) {
 	}
 }
 
+func TestASweepThatFailsSomewhereGoesOn(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	owner := storetest.Organisation(t, db)
+	agent, _ := storetest.Agent(t, db, owner, "Sweeper")
+	do(t, db, bearer(owner, agent), func(tx *store.Tx) error {
+		return tx.KeepRun(t.Context(), store.Run{ID: store.NewID[store.RunKind](clock.now()), AgentID: agent.ID, Tool: "mail__send", Status: store.RunSucceeded, StartedAt: clock.now()})
+	})
+	clock.pass(store.RunLife)
+	if err := db.System().BeginWebSession(t.Context(), store.HashToken("session"), owner.User, "", []byte{}, clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	super := connect(t, storetest.Superuser(t, dsnOf(db)))
+	run(t, super,
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`,
+		`CREATE TRIGGER refuse BEFORE DELETE ON signin_link FOR EACH STATEMENT EXECUTE FUNCTION refuse()`,
+		`CREATE TRIGGER refuse BEFORE DELETE ON run FOR EACH STATEMENT EXECUTE FUNCTION refuse()`)
+	if err := db.System().Sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "sweep runs") {
+		t.Errorf("Sweep() = %v, want it to say that runs were not swept", err)
+	}
+	if n := number(t, super, `SELECT count(*) FROM web_session`); n != 0 {
+		t.Errorf("%d sessions that ran out are left, want none", n)
+	}
+	run(t, super, `DROP TRIGGER refuse ON run`, `DROP TRIGGER refuse ON signin_link`)
+	if err := db.System().Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := number(t, super, `SELECT count(*) FROM run`); n != 0 {
+		t.Errorf("%d runs that ran out are left, want none", n)
+	}
+}
+
+func TestASweepTakesManyBites(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	super := connect(t, storetest.Superuser(t, dsnOf(db)))
+	if _, err := super.Exec(t.Context(), `
+		INSERT INTO web_session (hash, data, expires_at)
+		SELECT sha256(int4send(n)), '', $1::timestamptz - n * interval '1 second' FROM generate_series(-2, 1000) AS n`, clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.System().Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, super, `SELECT count(*) FROM web_session`); n != 2 {
+		t.Errorf("%d sessions are left, want the 2 that go on", n)
+	}
+}
+
 func TestSchemaVersionForAStranger(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.PrivateURL(t)
