@@ -26,7 +26,7 @@ func TestAWelcomeLinkMakesTheFirstOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock.pass(365 * 24 * time.Hour) // it does not run out
+	clock.pass(store.WelcomeLife - time.Second)
 	if !store.WellFormed(store.LinkTokenPrefix, token) {
 		t.Errorf("NewWelcomeLink() = %q, want a token that is well formed", token)
 	}
@@ -74,7 +74,32 @@ func TestAWelcomeLinkMakesTheFirstOwner(t *testing.T) {
 	}
 }
 
-// TestOfManyWelcomeLinksAtOnceOneFounds: two pages open in two browsers, each with a link of its own or with one.
+// Each start without a user prints a link, and whoever reads one of them can found the deployment.
+func TestTheNewestWelcomeLinkAloneWorksForADay(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	sys := db.System()
+	works := func(token string) bool {
+		_, err := sys.Link(t.Context(), token)
+		return err == nil
+	}
+	var tokens [2]string
+	for n := range tokens {
+		var err error
+		if tokens[n], err = sys.NewWelcomeLink(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if works(tokens[0]) || !works(tokens[1]) {
+		t.Errorf("of two links the first works: %v, the second: %v; want the second alone", works(tokens[0]), works(tokens[1]))
+	}
+	clock.pass(store.WelcomeLife)
+	if works(tokens[1]) {
+		t.Error("a link works after its life")
+	}
+}
+
+// TestOfManyWelcomeLinksAtOnceOneFounds: two pages open in two browsers, with one link or each with another.
 func TestOfManyWelcomeLinksAtOnceOneFounds(t *testing.T) {
 	t.Parallel()
 	for name, links := range map[string]int{"one link": 1, "a link each": 6} {
@@ -82,10 +107,11 @@ func TestOfManyWelcomeLinksAtOnceOneFounds(t *testing.T) {
 			t.Parallel()
 			db, _ := private(t)
 			other := storetest.Open(t, dsnOf(db), nil)
+			super := connect(t, storetest.Superuser(t, dsnOf(db)))
 			var tokens []string
 			for range links {
-				token, err := db.System().NewWelcomeLink(t.Context())
-				if err != nil {
+				token, hash := store.NewToken(store.LinkTokenPrefix) // a second of ours would end the first
+				if _, err := super.Exec(t.Context(), `INSERT INTO signin_link (hash, kind, created_at) VALUES ($1, 'welcome', now())`, hash[:]); err != nil {
 					t.Fatal(err)
 				}
 				tokens = append(tokens, token)
@@ -106,7 +132,6 @@ func TestOfManyWelcomeLinksAtOnceOneFounds(t *testing.T) {
 			if diff := cmp.Diff(map[string]int{"yes": 1, "link_not_valid": 5}, count); diff != "" {
 				t.Errorf("outcomes of UseLink() (-want +got):\n%s", diff)
 			}
-			super := connect(t, storetest.Superuser(t, dsnOf(db)))
 			for _, table := range []string{"organisation", "user_account", "member"} {
 				if n := number(t, super, `SELECT count(*) FROM `+table); n != 1 {
 					t.Errorf("rows of %s = %d, want 1", table, n)

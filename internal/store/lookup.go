@@ -260,24 +260,33 @@ type Link struct {
 	Name   string
 }
 
-// NewWelcomeLink makes a link for the first person. The token goes into its URL and is not kept.
+// WelcomeLife is how long a welcome link works.
+const WelcomeLife = 24 * time.Hour
+
+// NewWelcomeLink makes a link for the first person, in place of those that were made before. The token goes into its URL
+// and is not kept.
 func (s *System) NewWelcomeLink(ctx context.Context) (token string, err error) {
-	return s.newLink(ctx, LinkWelcome, UserID{}, nil)
+	return s.newLink(ctx, LinkWelcome, UserID{}, WelcomeLife)
 }
 
 // NewSignInLink makes a one-time link for user that works for a time.
 func (s *System) NewSignInLink(ctx context.Context, user UserID, lives time.Duration) (token string, err error) {
-	expires := s.db.Now().Add(lives)
-	return s.newLink(ctx, LinkSignIn, user, &expires)
+	return s.newLink(ctx, LinkSignIn, user, lives)
 }
 
-func (s *System) newLink(ctx context.Context, kind string, user UserID, expires *time.Time) (string, error) {
+func (s *System) newLink(ctx context.Context, kind string, user UserID, lives time.Duration) (string, error) {
 	token, hash := NewToken(LinkTokenPrefix)
+	now := s.db.Now()
 	err := s.run(ctx, func(tx pgx.Tx) error {
+		if kind == LinkWelcome { // whoever has one founds the deployment, and each stands in what collects the output of a start
+			if _, err := exec(ctx, tx, `DELETE FROM signin_link WHERE kind = 'welcome' AND used_at IS NULL`, nil); err != nil {
+				return err
+			}
+		}
 		_, err := exec(ctx, tx, `
 			INSERT INTO signin_link (hash, kind, user_id, created_at, expires_at)
 			VALUES (@hash, @kind, @user, @now, @expires)`,
-			pgx.StrictNamedArgs{"hash": hash[:], "kind": kind, "user": user, "now": s.db.Now(), "expires": expires})
+			pgx.StrictNamedArgs{"hash": hash[:], "kind": kind, "user": user, "now": now, "expires": now.Add(lives)})
 		return err
 	})
 	return token, err

@@ -371,7 +371,7 @@ func TestSweepDeletesWhatRanOut(t *testing.T) {
 	for _, want := range []struct {
 		after           time.Duration
 		links, sessions int64
-	}{{0, 3, 2}, {time.Hour, 2, 1}, {2 * time.Hour, 1, 0}} { // the welcome link stays
+	}{{0, 3, 2}, {time.Hour, 2, 1}, {2 * time.Hour, 1, 0}, {store.WelcomeLife, 0, 0}} {
 		clock.pass(want.after)
 		if err := sys.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
