@@ -75,7 +75,7 @@ func TestActivityShowsACallStepByStep(t *testing.T) {
 	}
 	p = b.get(at)
 	wantStatus(t, p, http.StatusOK)
-	wantText(t, p, "Asked by hermes", "Allowed by you", "for version 2", "Intent recorded", "+14 ms", "Sent to the tool", "Answered: ok", "+214 ms", "b7e1 04c9", "an agent’s token", call.Run.String(), "entry 3 of wrt_")
+	wantText(t, p, "Asked by hermes", "Allowed by you", "for version 2", "Intent recorded", "+14 ms", "Sent to the tool", "Answered: ok", "+214 ms", "b7e1 04c9", "an agent’s token", call.Run.String(), "entry 5 of wrt_")
 	_, rest, _ := strings.Cut(decision.body, `href="/activity/run_`)
 	id, _, _ := strings.Cut(rest, `"`)
 	wantText(t, b.get("/activity/run_"+id), "Allowed version 2 of mail__send to hermes", "by you", `href="`+bare+`"`, "the console")
@@ -228,4 +228,27 @@ func TestChangesAreWrittenDown(t *testing.T) {
 		}
 	}
 	wantNoText(t, p, canary)
+}
+
+// Who came in, and by what, is in the log too: a stolen link or password is used at one time and place.
+func TestSigningInIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	s := startOn(t, storetest.PrivateURL(t), false)
+	token, err := s.db.System().NewWelcomeLink(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser(t)
+	wantRedirect(t, b.post("/setup/"+token, "name", "Ana", "email", "ana@example.com", "organisation", "Acme", "password", goodPassword), "/")
+	wantText(t, b.shows("/activity", "Signed in"), "Founded organisation Acme", "Set a password by a one-time link")
+	wantRedirect(t, b.post("/signout"), "/signin")
+	wantStatus(t, b.post("/signin", "email", "ana@example.com", "password", "wrong wrong wrong"), http.StatusUnauthorized)
+	wantRedirect(t, b.post("/signin", "email", "ana@example.com", "password", goodPassword), "/")
+	wantStatus(t, b.post("/agents", "name", "hermes"), http.StatusOK)
+	p := b.shows("/activity", "Made agent hermes") // and with it what was before
+	for line, want := range map[string]int{"Signed in": 2, "Signed out": 1, "Set a password by a one-time link": 1} {
+		if n := strings.Count(p.body, ">"+line+"<"); n != want {
+			t.Errorf("%q is there %d times, want %d:\n%s", line, n, want, p.main())
+		}
+	}
 }

@@ -38,7 +38,12 @@ func whileThere(r *http.Request) *http.Request {
 // changed writes down what the viewer changed, in one sentence that holds no secret. It is done by then: where the log
 // cannot take it, that is told to whoever runs Graft, not to the viewer.
 func (h *Handler) changed(ctx context.Context, format string, args ...any) {
-	h.record(ctx, audit.Entry{Kind: audit.Change, Outcome: audit.OK, Line: fmt.Sprintf(format, args...)})
+	h.recordAs(ctx, viewerOf(ctx).caller, format, args...)
+}
+
+// recordAs is changed where there is no viewer yet.
+func (h *Handler) recordAs(ctx context.Context, c store.Caller, format string, args ...any) {
+	h.record(ctx, c, audit.Entry{Kind: audit.Change, Outcome: audit.OK, Line: fmt.Sprintf(format, args...)})
 }
 
 // decided writes down how the viewer answered an ask.
@@ -53,11 +58,11 @@ func (h *Handler) decided(ctx context.Context, a store.Ask, allowed, every bool)
 	if every || a.Every {
 		e.Line += ", for one call"
 	}
-	h.record(ctx, e)
+	h.record(ctx, viewerOf(ctx).caller, e)
 }
 
-func (h *Handler) record(ctx context.Context, e audit.Entry) {
-	c, now := viewerOf(ctx).caller, h.c.Now()
+func (h *Handler) record(ctx context.Context, c store.Caller, e audit.Entry) {
+	now := h.c.Now()
 	e.Org, e.User, e.Via, e.At, e.Run = c.Org, c.User, c.Via, now, store.NewID[store.RunKind](now)
 	if err := h.c.Audit.Record(e); err != nil {
 		h.c.Log.ErrorContext(ctx, "change not written to the audit log", slog.Any("err", err), slog.String("line", e.Line), slog.String("request_id", h.c.RequestID(ctx)))

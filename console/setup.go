@@ -109,10 +109,15 @@ func (h *Handler) use(w http.ResponseWriter, r *http.Request, s setup, in store.
 	flash := "Your password is set. You are signed in."
 	if s.welcome() {
 		flash = orgs[0].OrgName + " is ready. You are its owner."
+		h.recordAs(ctx, newViewer(user, orgs[0]).caller, "Founded organisation %s", orgs[0].OrgName)
+	}
+	for _, o := range orgs { // it is the password to each of them
+		h.recordAs(ctx, newViewer(user, o).caller, "Set a password by a one-time link")
 	}
 	if err := h.begin(ctx, w, user, in.Password, orgs[0].Org, flash); err != nil {
 		return fmt.Errorf("sign in by a one-time link: %w", err)
 	}
+	h.recordAs(ctx, newViewer(user, orgs[0]).caller, "Signed in")
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }

@@ -64,6 +64,7 @@ func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
 		if len(orgs) > 0 {
 			err := h.begin(ctx, w, user.ID, user.Password, orgs[0].Org, "")
 			if err == nil {
+				h.recordAs(ctx, newViewer(user.ID, orgs[0]).caller, "Signed in")
 				http.Redirect(w, r, next, http.StatusSeeOther)
 				return nil
 			}
@@ -122,6 +123,7 @@ func (h *Handler) SignOut(w http.ResponseWriter, r *http.Request) error {
 	if err := h.end(r.Context(), w); err != nil {
 		return err
 	}
+	h.changed(r.Context(), "Signed out")
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	return nil
 }
