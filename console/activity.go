@@ -112,8 +112,8 @@ func choice(list []web.Choice, value string) string {
 
 // plainTool is a tool's name as it may have been typed: no name is longer, and the database takes no other.
 func plainTool(s string) string {
-	s = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", ""))
-	return s[:min(len(s), 128)]
+	s = s[:min(len(s), 128)] // before it is made valid: it may end within a letter
+	return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", ""))
 }
 
 // auditFilter is what the filters ask the log for. An agent's id that is none is dropped.

@@ -169,6 +169,14 @@ func TestActivityIsFilteredAndTurned(t *testing.T) {
 	wantText(t, b.get("/activity?tool=mail__rare&since=168h"), `value="mail__rare"`, `<option value="168h" selected>`)
 }
 
+// A filter is what somebody typed, or cut.
+func TestAFilterThatEndsWithinALetter(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	b := s.signedIn(t, storetest.Organisation(t, s.db))
+	wantStatus(t, b.get("/activity?tool="+url.QueryEscape("x"+strings.Repeat("é", 64))), http.StatusOK)
+}
+
 func TestWhoSeesWhichActivity(t *testing.T) {
 	t.Parallel()
 	s := start(t)
