@@ -339,6 +339,36 @@ func TestCutCommitsNeitherForkNorRepeat(t *testing.T) {
 	}
 }
 
+// Whoever takes every connection that pages and calls have does not stop what is written down.
+func TestTheWriterHasConnectionsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := storetest.Organisation(t, h.db)
+	db, err := store.Open(t.Context(), store.Config{URL: h.dsn, MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	w, _ := start(t, db)
+	taken, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- db.As(t.Context(), c, func(*store.Tx) error {
+			close(taken)
+			<-release
+			return nil
+		})
+	}()
+	<-taken
+	if err := w.Commit(t.Context(), entry(c.Org, 1)); err != nil {
+		t.Errorf("Commit() without a free connection = %v", err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	h.well(t, 1, 1)
+}
+
 func TestAStallIsRefusedInItsTime(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
