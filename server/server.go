@@ -55,27 +55,28 @@ type Deps struct {
 
 // A Server is one replica of the gateway.
 type Server struct {
-	c        settings
-	db       *store.DB
-	log      *slog.Logger
-	version  string
-	bodyTime time.Duration
-	verifier *oauth.Verifier
-	bus      *bus.Bus
-	sessions *sealBox
-	signing  *signing.Keys
-	jobs     *job.Client
-	audit    *audit.Writer
-	desk     *approval.Desk
-	invoker  *invoke.Invoker
-	keys     *vault.Keyring
-	egress   *egress.Client
-	upstream *upstream.Source
-	mcp      *mcp.Handler
-	console  *console.Handler
-	mcpLimit *httprate.RateLimiter // nil: none
-	metrics  *metrics
-	handler  http.Handler
+	c            settings
+	db           *store.DB
+	log          *slog.Logger
+	version      string
+	bodyTime     time.Duration
+	verifier     *oauth.Verifier
+	bus          *bus.Bus
+	sessions     *sealBox
+	signing      *signing.Keys
+	jobs         *job.Client
+	audit        *audit.Writer
+	desk         *approval.Desk
+	invoker      *invoke.Invoker
+	keys         *vault.Keyring
+	egress       *egress.Client
+	upstream     *upstream.Source
+	mcp          *mcp.Handler
+	console      *console.Handler
+	mcpLimit     *httprate.RateLimiter // nil: none
+	pages        pages
+	metrics      *metrics
+	handler      http.Handler
 	// sameOrigin refuses state changes that another site's page sends.
 	sameOrigin func(http.Handler) http.Handler
 	stopping   atomic.Bool
