@@ -46,3 +46,20 @@ func TestPagesOfOneUserAreFewAtATime(t *testing.T) {
 		t.Errorf("a page after that = %d, want 200", a.status)
 	}
 }
+
+// Anybody may ask whether a replica is ready, as often as they like.
+func TestReadinessIsRemembered(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Private: true, Replicas: 1})
+	idle := transactionsPerSecond(t, k, func() {})
+	busy := transactionsPerSecond(t, k, func() {
+		for range 1000 {
+			if a := ask(t, bare, http.MethodGet, k.URL+"/readyz", ""); a.status != http.StatusOK {
+				t.Fatalf("/readyz = %d %s", a.status, a.body)
+			}
+		}
+	})
+	if busy > idle+30 {
+		t.Errorf("%.0f transactions a second while readiness is asked for, %.0f idle; want some four more", busy, idle)
+	}
+}

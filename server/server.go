@@ -75,6 +75,7 @@ type Server struct {
 	console      *console.Handler
 	mcpLimit     *httprate.RateLimiter // nil: none
 	pages        pages
+	schema       schema
 	metrics      *metrics
 	handler      http.Handler
 	// sameOrigin refuses state changes that another site's page sends.
