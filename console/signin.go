@@ -50,6 +50,11 @@ func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	email, password, next := r.PostForm.Get("email"), r.PostForm.Get("password"), localPath(r.PostForm.Get("next"))
+	if h.c.Tried != nil {
+		if err := h.c.Tried(w, r, email); err != nil {
+			return err
+		}
+	}
 	for try := 1; ; try++ {
 		user, ok, err := h.authenticate(r, email, password)
 		if err != nil {

@@ -20,7 +20,7 @@ type Config struct {
 	TrustedProxies []string `env:"GRAFT_TRUSTED_PROXIES" help:"Addresses or CIDRs of proxies whose X-Forwarded-For is believed."`
 
 	RateMCP    string `name:"rate-mcp" env:"GRAFT_RATE_MCP" default:"50/s:200" help:"Requests to /mcp, per agent: N/s, N/m, N/s:BURST or off."`
-	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address."`
+	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address; five times as many per account."`
 	RateAPI    string `name:"rate-api" env:"GRAFT_RATE_API" default:"20/s" help:"State-changing requests in the console, per user."`
 
 	AuditKeep int32 `env:"GRAFT_AUDIT_KEEP" default:"400" help:"Days that the audit log is kept, 7 or more; 0 keeps everything."`
@@ -97,6 +97,7 @@ type settings struct {
 	proxies []netip.Prefix
 	mcp     rate
 	signIn  rate
+	account rate // of attempts to sign in to one account
 	api     rate
 }
 
@@ -165,6 +166,7 @@ func (c Config) settle() (settings, error) {
 			wrong.Add(r.name, "%v", err)
 		}
 	}
+	s.account = rate{perAccount * s.signIn.Requests, s.signIn.Window}
 	c.Database.check(&wrong)
 	c.Egress.check(&wrong)
 	return s, wrong.err()

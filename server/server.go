@@ -74,6 +74,7 @@ type Server struct {
 	mcp          *mcp.Handler
 	console      *console.Handler
 	mcpLimit     *httprate.RateLimiter // nil: none
+	accountLimit *httprate.RateLimiter // nil: none
 	pages        pages
 	schema       schema
 	metrics      *metrics
@@ -126,6 +127,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
+	s.accountLimit = set.account.limiter(s.addressKey, s.failPage) // by the key that tried gives it
 	if s.egress, err = set.Client(); err != nil {
 		return nil, err
 	}
@@ -160,7 +162,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.console, err = console.New(console.Config{
 		DB: d.DB, Catalog: tools, Desk: s.desk, Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
-		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
+		LiveEvery: time.Second, Stop: s.stop, Tried: s.tried, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
 		return nil, err
