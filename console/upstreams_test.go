@@ -111,7 +111,7 @@ func TestABrowserThatLeavesHidesNoChange(t *testing.T) {
 	b.leave(reached, at+"/settings", "trust_hints", "yes")
 	b.leave(reached, "/upstreams", "name", "hidden", "url", srv.URL)
 	b.leave(reached, at+"/headers", "header_1", "X-Key", "secret_header_1", "x")
-	p := b.shows("/activity", "Replaced the headers of upstream echo")
+	p := b.shows("Replaced the headers of upstream echo")
 	wantText(t, p, "Changed the settings of upstream echo", "Added upstream hidden")
 	wantText(t, b.get(at), "Trusted")
 }
@@ -149,7 +149,7 @@ func TestAChangeIsNotCutOff(t *testing.T) {
 	if err := <-held; err != nil {
 		t.Fatal(err)
 	}
-	b.shows("/activity", "Revoked agent hermes")
+	b.shows("Revoked agent hermes")
 }
 
 // secretAt is the path of the question about the one secret there is.
