@@ -30,7 +30,7 @@ type Config struct {
 	TrustedProxies []string `env:"GRAFT_TRUSTED_PROXIES" help:"Addresses or CIDRs of proxies whose X-Forwarded-For is believed."`
 
 	RateMCP    string `name:"rate-mcp" env:"GRAFT_RATE_MCP" default:"50/s:200" help:"Requests to /mcp, per agent: N/s, N/m, N/s:BURST or off."`
-	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address."`
+	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address; five times as many per account."`
 	RateAPI    string `name:"rate-api" env:"GRAFT_RATE_API" default:"20/s" help:"State-changing requests in the console, per user."`
 	RateOAuth  string `name:"rate-oauth" env:"GRAFT_RATE_OAUTH" default:"20/s:200" help:"Requests for authorization and tokens, per address. Many people's apps may share one."`
 	// Clients of one vendor register from a few addresses, so this is not as low as it looks.
@@ -133,6 +133,7 @@ type settings struct {
 	proxies []netip.Prefix
 	mcp     rate
 	signIn  rate
+	account rate // of attempts to sign in to one account
 	api     rate
 
 	oauth, register rate
@@ -206,6 +207,7 @@ func (c Config) settle() (settings, error) {
 	if _, err := c.ClientDocuments(); err != nil {
 		wrong.Add("GRAFT_OAUTH_CLIENTS", "must be a JSON file of client ID metadata documents by their URL: %v", err)
 	}
+	s.account = rate{perAccount * s.signIn.Requests, s.signIn.Window}
 	c.Database.check(&wrong)
 	c.Egress.check(&wrong)
 	return s, wrong.err()

@@ -13,7 +13,7 @@ import (
 func fine() server.Config {
 	return server.Config{
 		Database: server.Database{DatabaseConns: 16, Log: "text"},
-		Address:  server.Address{Listen: "127.0.0.1:8080"}, RateMCP: "50/s:200", RateSignIn: "10/m", RateAPI: "20/s",
+		Address:  server.Address{Listen: "127.0.0.1:8080"}, RateMCP: "50/s:200", RateSignIn: "10/m", RateAPI: "20/s", RateOAuth: "20/s:200", RateRegister: "60/m",
 	}
 }
 
@@ -25,7 +25,7 @@ func TestConfigReportsEveryProblemByName(t *testing.T) {
 	c := server.Config{
 		Database: server.Database{DatabaseConns: 1, Log: "xml", DatabaseURL: "postgres://x"},
 		Address:  server.Address{Listen: "8080", Origin: "https://host/path"}, OriginsAllow: []string{"inspector"}, TrustedProxies: []string{"10.0.0.0/99"},
-		RateMCP: "many", RateSignIn: "0/s", RateAPI: "20/h", MetricsListen: "x",
+		RateMCP: "many", RateSignIn: "0/s", RateAPI: "20/h", RateOAuth: "20/s", RateRegister: "60/m", MetricsListen: "x",
 	}
 	err := c.Check()
 	if err == nil {

@@ -232,6 +232,7 @@ func BenchmarkRevocation(b *testing.B) {
 	second := k.Replicas()[1]
 	for b.Loop() {
 		b.StopTimer()
+		k.Owner = storetest.Organisation(b, k.DB) // a user makes only so many
 		a, token := k.Agent(b)
 		for range 3 {
 			askReplica(b, k, second, token)

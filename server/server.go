@@ -55,29 +55,32 @@ type Deps struct {
 
 // A Server is one replica of the gateway.
 type Server struct {
-	c        settings
-	db       *store.DB
-	log      *slog.Logger
-	version  string
-	bodyTime time.Duration
-	verifier *oauth.Verifier
-	oauth    *oauth.Server
-	bus      *bus.Bus
-	sessions *sealBox
-	signing  *signing.Keys
-	tokens   *signing.Tokens
-	jobs     *job.Client
-	audit    *audit.Writer
-	desk     *approval.Desk
-	invoker  *invoke.Invoker
-	keys     *vault.Keyring
-	egress   *egress.Client
-	upstream *upstream.Source
-	mcp      *mcp.Handler
-	console  *console.Handler
-	mcpLimit *httprate.RateLimiter // nil: none
-	metrics  *metrics
-	handler  http.Handler
+	c            settings
+	db           *store.DB
+	log          *slog.Logger
+	version      string
+	bodyTime     time.Duration
+	verifier     *oauth.Verifier
+	oauth        *oauth.Server
+	bus          *bus.Bus
+	sessions     *sealBox
+	signing      *signing.Keys
+	tokens       *signing.Tokens
+	jobs         *job.Client
+	audit        *audit.Writer
+	desk         *approval.Desk
+	invoker      *invoke.Invoker
+	keys         *vault.Keyring
+	egress       *egress.Client
+	upstream     *upstream.Source
+	mcp          *mcp.Handler
+	console      *console.Handler
+	mcpLimit     *httprate.RateLimiter // nil: none
+	accountLimit *httprate.RateLimiter // nil: none
+	pages        pages
+	schema       schema
+	metrics      *metrics
+	handler      http.Handler
 	// sameOrigin refuses state changes that another site's page sends.
 	sameOrigin func(http.Handler) http.Handler
 	stopping   atomic.Bool
@@ -128,6 +131,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
+	s.accountLimit = set.account.limiter(s.addressKey, s.failPage) // by the key that tried gives it
 	if s.egress, err = set.Client(); err != nil {
 		return nil, err
 	}
@@ -174,7 +178,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.console, err = console.New(console.Config{
 		DB: d.DB, Catalog: tools, Desk: s.desk, Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
-		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
+		LiveEvery: time.Second, Stop: s.stop, Tried: s.tried, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
 		return nil, err
