@@ -39,7 +39,7 @@ func (s *Server) redeem(r *http.Request, form url.Values) (tokenAnswer, error) {
 	refresh, refreshHash := store.NewToken(store.RefreshTokenPrefix)
 	verifier := form.Get("code_verifier")
 	var outcome store.Outcome
-	err = s.c.DB.As(ctx, g.Caller(), func(tx *store.Tx) (err error) {
+	err = s.c.DB.As(ctx, holder(g), func(tx *store.Tx) (err error) {
 		outcome, err = tx.RedeemCode(ctx, store.Redemption{
 			Hash: hash, ClientID: c.ID, RedirectURI: form.Get("redirect_uri"), Refresh: refreshHash,
 			Verify: func(challenge string) bool { return verifies(challenge, verifier) },

@@ -62,7 +62,7 @@ func (s *Server) refresh(r *http.Request, form url.Values) (tokenAnswer, error) 
 	}
 	var outcome store.Outcome
 	var before []byte
-	err = s.c.DB.As(ctx, g.Caller(), func(tx *store.Tx) (err error) {
+	err = s.c.DB.As(ctx, holder(g), func(tx *store.Tx) (err error) {
 		outcome, before, err = tx.RotateToken(ctx, store.Rotation{
 			Hash: hash, ClientID: c.ID, Within: store.RefreshWindow, Next: nextHash, Answer: sealed,
 		})

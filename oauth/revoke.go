@@ -38,7 +38,7 @@ func (s *Server) revoke(ctx context.Context, c Client, token string) error {
 	case store.WellFormed(store.RefreshTokenPrefix, token):
 		g, err := s.c.DB.System().OAuthToken(ctx, store.HashToken(token))
 		if err == nil {
-			err = s.c.DB.As(ctx, g.Caller(), func(tx *store.Tx) error { return tx.RevokeByClient(ctx, c.ID) })
+			err = s.c.DB.As(ctx, holder(g), func(tx *store.Tx) error { return tx.RevokeByClient(ctx, c.ID) })
 		}
 		return known(err)
 	case len(token) > maxHeader:
@@ -53,7 +53,7 @@ func (s *Server) revoke(ctx context.Context, c Client, token string) error {
 	}
 	g, err := s.c.DB.System().LiveGrant(ctx, a.grant, a.id)
 	if err == nil && g.ClientID == c.ID {
-		err = s.c.DB.As(ctx, g.Caller(), func(tx *store.Tx) error { return tx.DenyToken(ctx, a.id, a.expires) })
+		err = s.c.DB.As(ctx, holder(g), func(tx *store.Tx) error { return tx.DenyToken(ctx, a.id, a.expires) })
 	}
 	return known(err)
 }

@@ -262,8 +262,9 @@ func (a Address) check(wrong *Wrong) *url.URL {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		wrong.Add("GRAFT_ORIGIN", "must be http:// or https:// and a host, not %q", origin)
-	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ToLower(origin) != origin:
-		wrong.Add("GRAFT_ORIGIN", "must be scheme, host and port alone, in lower case, without a slash at the end, not %q", origin)
+	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ToLower(origin) != origin,
+		u.Scheme == "https" && u.Port() == "443", u.Scheme == "http" && u.Port() == "80":
+		wrong.Add("GRAFT_ORIGIN", "must be scheme, host and port alone, in lower case, without a slash at the end and without the port that goes without saying, not %q", origin)
 	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
 		wrong.Add("GRAFT_ORIGIN", "must be https unless its host is loopback, not %q", origin)
 	default:

@@ -261,7 +261,7 @@ func TestUnknownPathsAnswerTheirReader(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{})
 	for path, kind := range map[string]string{
-		"/.well-known/oauth-authorization-server": "application/json", "/.well-known/openid-configuration": "application/json",
+		"/.well-known/openid-configuration": "application/json", "/.well-known/openid-configuration/mcp": "application/json", "/.well-known/else": "application/json",
 		"/mcp/.well-known/oauth-authorization-server": "application/json", "/nowhere": "text/html", "/agents/x/y/z": "text/html",
 	} {
 		a := ask(t, bare, "GET", k.URL+path, "")

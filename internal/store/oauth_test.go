@@ -51,7 +51,12 @@ func grantTo(t *testing.T, db *store.DB, c store.Caller, agent store.AgentID) (s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hash, g.Caller()
+	return hash, holder(g)
+}
+
+// holder is who acts by what was given of a grant.
+func holder(g store.GrantOf) store.Caller {
+	return store.Caller{Org: g.Org, User: g.User, Agent: g.Agent, Grant: g.Grant, Role: g.Role, Via: store.ViaBearer}
 }
 
 func newGrant(r store.TokenHash, agent store.AgentID) store.NewGrant {
@@ -264,8 +269,8 @@ func TestADeniedTokenIsNobodys(t *testing.T) {
 	sys, jti, other := h.db.System(), store.NewID[store.TokenKind](h.db.Now()), store.NewID[store.TokenKind](h.db.Now())
 	live := func(jti store.TokenID) error {
 		g, err := sys.LiveGrant(t.Context(), self.Grant, jti)
-		if err == nil && g.Caller() != self {
-			t.Errorf("LiveGrant() = %+v, want %+v", g.Caller(), self)
+		if err == nil && holder(g) != self {
+			t.Errorf("LiveGrant() = %+v, want %+v", holder(g), self)
 		}
 		return err
 	}
@@ -323,7 +328,7 @@ func TestARequestIsAnsweredOnceAndKeptAsItWasProven(t *testing.T) {
 	if err := sys.AnswerOAuthRequest(t.Context(), late); reason.Of(err).Word != reason.ConsentNotValid {
 		t.Errorf("an answer after ten minutes = %v, want %s", err, reason.ConsentNotValid)
 	}
-	h.clock.pass(time.Hour)
+	h.clock.pass(time.Hour + time.Second)
 	if err := sys.SweepOAuth(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -445,6 +450,69 @@ func TestAllowingIsOneThing(t *testing.T) {
 		a := must(t, h.db, h.c, func(tx *store.Tx) (store.Agent, error) { return tx.Agent(t.Context(), id) })
 		if a.Name != want || a.AdvancedTools {
 			t.Errorf("the new agent is %+v, want %q without advanced tools", a, want)
+		}
+	}
+}
+
+// Of many replicas one makes the next signing key, and it takes its turn once everybody has heard of it.
+func TestSigningKeysTakeTurns(t *testing.T) {
+	t.Parallel()
+	k := newClock()
+	db := storetest.Open(t, storetest.PrivateURL(t), k.now)
+	sys := db.System()
+	seal := func(kid store.KeyID) ([]byte, []byte, error) {
+		b := kid.Bytes()
+		return append(b[:], b[:]...), []byte("sealed"), nil
+	}
+	first, err := sys.ActiveSigningKey(t.Context(), "token", seal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	kids, made := map[store.KeyID]bool{}, 0
+	for range 8 {
+		all.Go(func() {
+			next, here, err := sys.NextSigningKey(t.Context(), "token", seal)
+			mu.Lock()
+			defer mu.Unlock()
+			kids[next.Kid] = true
+			if here {
+				made++
+			}
+			if err != nil || next.State != "next" || next.Kid == first.Kid {
+				t.Errorf("NextSigningKey() = %+v, %v", next, err)
+			}
+		})
+	}
+	all.Wait()
+	if len(kids) != 1 || made != 1 {
+		t.Errorf("%d next keys, made %d times, want 1", len(kids), made)
+	}
+	began := db.Now()
+	for _, step := range []struct {
+		known, ended time.Time
+		turned       bool
+		states       []string // newest first
+	}{
+		{began.Add(-time.Second), began, false, []string{"next", "active"}},
+		{began, began.Add(-time.Second), true, []string{"active", "retiring"}},
+		{began, began, false, []string{"active", "retired"}},
+	} {
+		turned, err := sys.TurnSigningKeys(t.Context(), "token", step.known, step.ended)
+		if err != nil || turned != step.turned {
+			t.Errorf("TurnSigningKeys() = %t, %v, want %t", turned, err, step.turned)
+		}
+		rows, err := sys.SigningKeys(t.Context(), "token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []string
+		for _, row := range rows {
+			states = append(states, row.State)
+		}
+		if diff := cmp.Diff(step.states, states); diff != "" {
+			t.Errorf("states (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -15,11 +15,6 @@ type GrantOf struct {
 	Scope    string
 }
 
-// Caller is who acts by it.
-func (g GrantOf) Caller() Caller {
-	return Caller{Org: g.Org, User: g.User, Agent: g.Agent, Grant: g.Grant, Role: g.Role, Via: ViaBearer}
-}
-
 const selectGrantOf = `SELECT g.org_id AS org, a.user_id AS user, a.id AS agent, m.role, g.id AS "grant", g.client_id, g.scope `
 
 // The people of a grant are who made its agent and who consented: both must still be members.
