@@ -38,6 +38,8 @@ type Config struct {
 
 	OAuthClients string `name:"oauth-clients" env:"GRAFT_OAUTH_CLIENTS" type:"path" help:"JSON file of client ID metadata documents by their URL, used in place of what is at the URL."`
 
+	OpenAIChallenge string `name:"openai-challenge" env:"GRAFT_OPENAI_CHALLENGE" help:"What /.well-known/openai-apps-challenge answers, by which OpenAI verifies the domain of a listed app."`
+
 	Retention `embed:""`
 
 	MetricsListen string `env:"GRAFT_METRICS_LISTEN" help:"Address to serve /metrics on, apart from everything else. Off when absent."`
@@ -206,6 +208,9 @@ func (c Config) settle() (settings, error) {
 	}
 	if _, err := c.ClientDocuments(); err != nil {
 		wrong.Add("GRAFT_OAUTH_CLIENTS", "must be a JSON file of client ID metadata documents by their URL: %v", err)
+	}
+	if strings.ContainsFunc(c.OpenAIChallenge, func(r rune) bool { return r <= ' ' || r > '~' }) || len(c.OpenAIChallenge) > 512 {
+		wrong.Add("GRAFT_OPENAI_CHALLENGE", "must be the token alone, without spaces")
 	}
 	s.account = rate{perAccount * s.signIn.Requests, s.signIn.Window}
 	c.Database.check(&wrong)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -42,6 +43,7 @@ func (s *Server) routes() http.Handler {
 			r.HandleFunc("/.well-known/openid-configuration"+at, s.oauth.NoOpenID)
 		}
 		r.HandleFunc("/mcp/.well-known/*", s.oauth.NoOpenID)
+		r.Get("/.well-known/openai-apps-challenge", s.openAIChallenge)
 		r.HandleFunc("/.well-known/jwks.json", s.oauth.Keys(s.publicKeys))
 		r.With(s.c.register.limit(s.addressKey, s.oauth.Fail)).HandleFunc("/mcp/oauth/register", s.oauth.Register)
 		limited := r.With(s.c.oauth.limit(s.addressKey, s.oauth.Fail))
@@ -121,4 +123,15 @@ func (s *Server) publicKeys(ctx context.Context) ([]oauth.PublicKey, error) {
 		keys[i] = oauth.PublicKey{Kid: p.Kid.String(), Key: p.Key}
 	}
 	return keys, err
+}
+
+// openAIChallenge is what the operator was told to serve there, and nothing where they were not.
+func (s *Server) openAIChallenge(w http.ResponseWriter, r *http.Request) {
+	if s.c.OpenAIChallenge == "" {
+		s.notFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, s.c.OpenAIChallenge) // a client that left is not our error
 }
