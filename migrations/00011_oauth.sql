@@ -49,12 +49,12 @@ CREATE TABLE oauth_grant (
   agent_id          uuid NOT NULL,
   user_id           uuid NOT NULL, -- who consented
   client_id         text NOT NULL CHECK (length(client_id) <= 2048), -- of a registration, or a document's URL
+  registration      uuid, -- the same as a key, of one that registered
   client_name       text NOT NULL,
   client_document   jsonb, -- the document as it was then
   redirect_uri      text NOT NULL CHECK (length(redirect_uri) <= 2048),
   scope             text NOT NULL,
   created_at        timestamptz NOT NULL,
-  last_refreshed_at timestamptz,
   ended_at          timestamptz,
   ended_by          uuid,
   cause             text CHECK (cause IN ('person', 'client', 'code_reuse', 'token_reuse', 'agent', 'member')),

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
@@ -68,20 +69,52 @@ func (s *Server) authenticate(r *http.Request, form url.Values) (Client, error) 
 	if err != nil {
 		return Client{}, err
 	}
-	c, err := s.clients.Client(r.Context(), got.id)
+	return s.prove(r.Context(), got)
+}
+
+// prove finds the client that a request says it is of, and holds it to how it registered.
+func (s *Server) prove(ctx context.Context, got credentials) (Client, error) {
+	c, err := s.clients.Client(ctx, got.id)
 	if err != nil && !store.IsAbsent(err) {
 		return Client{}, err
 	}
+	if err := got.check(c, err == nil); err != nil {
+		return Client{}, err
+	}
+	return c, nil
+}
+
+// check holds what a client proves itself by to how it registered. Its error is a Fault.
+func (got credentials) check(c Client, known bool) error {
 	// As much is done for a client that there is none of as for one whose secret is wrong.
 	fits := got.fits(c.Secret)
 	basic := got.method == authBasic
 	switch {
-	case err != nil, got.method == c.AuthMethod && !fits:
-		return Client{}, invalidClient(basic, "The client is not known, or its secret is wrong. Register again.")
+	case !known, got.method == c.AuthMethod && !fits:
+		return invalidClient(basic, "The client is not known, or its secret is wrong. Register again.")
 	case got.method != c.AuthMethod:
-		return Client{}, invalidClient(basic, "The client registered another token_endpoint_auth_method than it uses.")
+		return invalidClient(basic, "The client registered another token_endpoint_auth_method than it uses.")
 	}
-	return c, nil
+	return nil
+}
+
+// granted is the client of a grant as the look-up of something of that grant brought it along: one less is needed. ok is
+// false where it is no longer there.
+func (s *Server) granted(ctx context.Context, g store.GrantOf) (c Client, ok bool, err error) {
+	if isDocumentURL(g.ClientID) == nil {
+		return Client{ID: g.ClientID, AuthMethod: authNone}, true, nil
+	}
+	if g.AuthMethod == "" {
+		return Client{}, false, nil
+	}
+	c = Client{ID: g.ClientID, AuthMethod: g.AuthMethod}
+	if g.Secret != nil {
+		c.Secret = (*store.TokenHash)(g.Secret)
+	}
+	if id, parsed := store.ParseID[store.ClientKind](g.ClientID); parsed == nil && g.ClientUsedAt != nil && s.c.Now().Sub(*g.ClientUsedAt) > time.Hour {
+		err = s.c.DB.System().TouchOAuthClient(ctx, id)
+	}
+	return c, true, err
 }
 
 // fits reports whether the secret is the one whose hash is want; none is right where there is none. Hashes are compared, in

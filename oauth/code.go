@@ -4,32 +4,27 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 )
 
 // redeem gives tokens for a code (RFC 6749 §4.1.3, RFC 7636 §4.5).
 func (s *Server) redeem(r *http.Request, form url.Values) (tokenAnswer, error) {
-	c, err := s.authenticate(r, form)
-	if err != nil {
-		return tokenAnswer{}, err
-	}
-	if err := s.checkResource(form); err != nil {
-		return tokenAnswer{}, err
-	}
-	code := form.Get("code")
-	if code == "" {
-		return tokenAnswer{}, invalidRequest("code is missing.")
-	}
+	ctx, code := r.Context(), form.Get("code")
+	hash := store.HashToken(code)
+	g, err := s.presented(r, form, func() (g store.GrantOf, err error) {
+		if !store.WellFormed(store.CodePrefix, code) {
+			return g, reason.NotFound
+		}
+		return s.c.DB.System().OAuthCode(ctx, hash)
+	})
 	notGood := invalidGrant("The code is not good, or not good any more. Begin again.")
-	if !store.WellFormed(store.CodePrefix, code) {
+	switch {
+	case store.IsAbsent(err) && code == "":
+		return tokenAnswer{}, invalidRequest("code is missing.")
+	case store.IsAbsent(err):
 		return tokenAnswer{}, notGood
-	}
-	ctx, hash := r.Context(), store.HashToken(code)
-	g, err := s.c.DB.System().OAuthCode(ctx, hash)
-	if store.IsAbsent(err) {
-		return tokenAnswer{}, notGood
-	}
-	if err != nil {
+	case err != nil:
 		return tokenAnswer{}, err
 	}
 	access, err := s.issuer.mint(ctx, g)
@@ -41,7 +36,7 @@ func (s *Server) redeem(r *http.Request, form url.Values) (tokenAnswer, error) {
 	var outcome store.Outcome
 	err = s.c.DB.As(ctx, holder(g), func(tx *store.Tx) (err error) {
 		outcome, err = tx.RedeemCode(ctx, store.Redemption{
-			Hash: hash, ClientID: c.ID, RedirectURI: form.Get("redirect_uri"), Refresh: refreshHash,
+			Hash: hash, ClientID: g.ClientID, RedirectURI: form.Get("redirect_uri"), Refresh: refreshHash,
 			Verify: func(challenge string) bool { return verifies(challenge, verifier) },
 		})
 		return err

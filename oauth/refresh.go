@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 )
 
@@ -21,31 +22,22 @@ import (
 // answer asks again with the retired one and is given the very same for store.RefreshWindow; after that the same
 // presentation says that two hold it, and the grant ends.
 func (s *Server) refresh(r *http.Request, form url.Values) (tokenAnswer, error) {
-	c, err := s.authenticate(r, form)
-	if err != nil {
-		return tokenAnswer{}, err
-	}
-	if err := s.checkResource(form); err != nil {
-		return tokenAnswer{}, err
-	}
-	old := form.Get("refresh_token")
-	if old == "" {
-		return tokenAnswer{}, invalidRequest("refresh_token is missing.")
-	}
+	ctx, old := r.Context(), form.Get("refresh_token")
+	hash := store.HashToken(old)
+	g, err := s.presented(r, form, func() (g store.GrantOf, err error) {
+		if !store.WellFormed(store.RefreshTokenPrefix, old) {
+			return g, reason.NotFound
+		}
+		return s.c.DB.System().OAuthToken(ctx, hash)
+	})
 	notGood := invalidGrant("The refresh token is not good, or not good any more. Connect again.")
-	if !store.WellFormed(store.RefreshTokenPrefix, old) {
+	switch {
+	case store.IsAbsent(err) && old == "":
+		return tokenAnswer{}, invalidRequest("refresh_token is missing.")
+	case store.IsAbsent(err):
 		return tokenAnswer{}, notGood
-	}
-	ctx, hash := r.Context(), store.HashToken(old)
-	g, err := s.c.DB.System().OAuthToken(ctx, hash)
-	if store.IsAbsent(err) {
-		return tokenAnswer{}, notGood
-	}
-	if err != nil {
+	case err != nil:
 		return tokenAnswer{}, err
-	}
-	if g.ClientID != c.ID { // whoever it is learns nothing of it
-		return tokenAnswer{}, notGood
 	}
 	if !within(g.Scope, form.Get("scope")) {
 		return tokenAnswer{}, invalidScope("The scope is wider than what was granted.")
@@ -64,7 +56,7 @@ func (s *Server) refresh(r *http.Request, form url.Values) (tokenAnswer, error) 
 	var before []byte
 	err = s.c.DB.As(ctx, holder(g), func(tx *store.Tx) (err error) {
 		outcome, before, err = tx.RotateToken(ctx, store.Rotation{
-			Hash: hash, ClientID: c.ID, Within: store.RefreshWindow, Next: nextHash, Answer: sealed,
+			Hash: hash, ClientID: g.ClientID, Within: store.RefreshWindow, Next: nextHash, Answer: sealed,
 		})
 		return err
 	})

@@ -8,6 +8,9 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/store"
 )
 
 // maxTokenForm is how large a form to the token or revocation endpoint may be, in bytes.
@@ -92,4 +95,36 @@ func (s *Server) checkResource(form url.Values) error {
 		return invalidTarget("The resource is not %s.", s.issuer.resource())
 	}
 	return nil
+}
+
+// presented finds the grant of what a client presents, and proves the client. Whoever proves to be another one is told
+// that there is no such thing, reason.NotFound, and learns no more.
+func (s *Server) presented(r *http.Request, form url.Values, find func() (store.GrantOf, error)) (store.GrantOf, error) {
+	ctx := r.Context()
+	got, err := readCredentials(r, form)
+	if err != nil {
+		return store.GrantOf{}, err
+	}
+	g, notFound := find()
+	if notFound != nil && !store.IsAbsent(notFound) {
+		return store.GrantOf{}, notFound
+	}
+	if notFound == nil && g.ClientID == got.id {
+		c, known, err := s.granted(ctx, g)
+		if err == nil {
+			err = got.check(c, known)
+		}
+		if err != nil {
+			return store.GrantOf{}, err
+		}
+	} else {
+		if _, err := s.prove(ctx, got); err != nil {
+			return store.GrantOf{}, err
+		}
+		notFound = reason.NotFound
+	}
+	if err := s.checkResource(form); err != nil {
+		return store.GrantOf{}, err
+	}
+	return g, notFound
 }

@@ -468,6 +468,7 @@ func TestSigningKeysTakeTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	k.pass(time.Second)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	kids, made := map[store.KeyID]bool{}, 0

@@ -42,7 +42,8 @@ const (
 )
 
 const selectGrants = `
-	SELECT g.id, g.agent_id, g.user_id, u.email AS user_email, g.client_id, g.client_name, g.redirect_uri, g.scope, g.created_at, g.last_refreshed_at,
+	SELECT g.id, g.agent_id, g.user_id, u.email AS user_email, g.client_id, g.client_name, g.redirect_uri, g.scope, g.created_at,
+	       (SELECT max(t.retired_at) FROM oauth_token t WHERE t.grant_id = g.id) AS last_refreshed_at,
 	       g.ended_at, g.ended_by, coalesce(g.cause, '') AS cause
 	FROM oauth_grant g JOIN user_account u ON u.id = g.user_id `
 
@@ -79,17 +80,21 @@ func (tx *Tx) AllowRequest(ctx context.Context, n NewGrant) (AgentID, string, er
 		return AgentID{}, "", err
 	}
 	id := NewID[GrantKind](tx.now)
+	registration, err := ParseID[ClientKind](n.ClientID)
+	if err != nil {
+		registration = ClientID{} // it is known by a document
+	}
 	if _, err := exec(ctx, tx.tx, `
-		INSERT INTO oauth_grant (id, agent_id, user_id, client_id, client_name, client_document, redirect_uri, scope, created_at)
-		VALUES (@id, @agent, @user, @client, @name, @document, @redirect, @scope, @now)`,
+		INSERT INTO oauth_grant (id, agent_id, user_id, client_id, registration, client_name, client_document, redirect_uri, scope, created_at)
+		VALUES (@id, @agent, @user, @client, @registration, @name, @document, @redirect, @scope, @now)`,
 		pgx.StrictNamedArgs{
-			"id": id, "agent": agent, "user": tx.caller.User, "client": n.ClientID, "name": n.ClientName, "document": n.Document,
+			"id": id, "agent": agent, "user": tx.caller.User, "client": n.ClientID, "registration": registration, "name": n.ClientName, "document": n.Document,
 			"redirect": n.RedirectURI, "scope": n.Scope, "now": tx.now,
 		}); err != nil {
 		return AgentID{}, "", err
 	}
 	code, hash := NewToken(CodePrefix)
-	_, err := exec(ctx, tx.tx, `
+	_, err = exec(ctx, tx.tx, `
 		INSERT INTO oauth_code (hash, grant_id, redirect_uri, challenge, expires_at) VALUES (@hash, @grant, @redirect, @challenge, @expires)`,
 		pgx.StrictNamedArgs{
 			"hash": hash[:], "grant": id, "redirect": n.RedirectURI, "challenge": n.Challenge, "expires": tx.now.Add(n.CodeLives),

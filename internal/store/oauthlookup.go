@@ -13,50 +13,59 @@ type GrantOf struct {
 	Grant    GrantID
 	ClientID string
 	Scope    string
+	// Of a client that registered, and is still there: how it proves itself. "" and nil of any other.
+	AuthMethod   string
+	Secret       []byte // SHA-256
+	ClientUsedAt *time.Time
 }
 
-const selectGrantOf = `SELECT g.org_id AS org, a.user_id AS user, a.id AS agent, m.role, g.id AS "grant", g.client_id, g.scope `
+const selectGrantOf = `
+	SELECT g.org_id AS org, a.user_id AS user, a.id AS agent, m.role, g.id AS "grant", g.client_id, g.scope,
+	       coalesce(k.auth_method, '') AS auth_method, k.secret, k.last_used_at AS client_used_at `
 
 // The people of a grant are who made its agent and who consented: both must still be members.
 const livingGrant = `
 	JOIN agent a ON a.org_id = g.org_id AND a.id = g.agent_id AND a.revoked_at IS NULL
 	JOIN member m ON m.org_id = g.org_id AND m.user_id = a.user_id AND m.removed_at IS NULL
 	JOIN member c ON c.org_id = g.org_id AND c.user_id = g.user_id AND c.removed_at IS NULL
+	LEFT JOIN oauth_client k ON k.id = g.registration
 	WHERE g.ended_at IS NULL AND `
+
+// look answers one question in one round trip: on the way of a refresh there are few.
+func look[T any](ctx context.Context, s *System, sql string, args pgx.StrictNamedArgs) (found T, err error) {
+	var b pgx.Batch
+	b.Queue(`BEGIN READ ONLY`)
+	b.Queue(`SET LOCAL ROLE graft_system`)
+	b.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+		return err
+	})
+	b.Queue(`COMMIT`)
+	// The pool drops a connection on which the batch failed half way, and Postgres its transaction.
+	return found, unavailable(absent(s.db.pool.SendBatch(ctx, &b).Close()))
+}
 
 // OAuthCode finds whose a code is, used or not. One of a grant that has ended, or of an agent or member that has, is
 // reason.NotFound.
-func (s *System) OAuthCode(ctx context.Context, hash TokenHash) (g GrantOf, err error) {
-	err = s.run(ctx, func(tx pgx.Tx) (err error) {
-		g, err = one[GrantOf](ctx, tx, selectGrantOf+`
-			FROM oauth_code t JOIN oauth_grant g ON g.org_id = t.org_id AND g.id = t.grant_id`+livingGrant+`t.hash = @hash`,
-			pgx.StrictNamedArgs{"hash": hash[:]})
-		return err
-	})
-	return g, err
+func (s *System) OAuthCode(ctx context.Context, hash TokenHash) (GrantOf, error) {
+	return look[GrantOf](ctx, s, selectGrantOf+`
+		FROM oauth_code t JOIN oauth_grant g ON g.org_id = t.org_id AND g.id = t.grant_id`+livingGrant+`t.hash = @hash`,
+		pgx.StrictNamedArgs{"hash": hash[:]})
 }
 
 // OAuthToken finds whose a refresh token is, retired or not, likewise.
-func (s *System) OAuthToken(ctx context.Context, hash TokenHash) (g GrantOf, err error) {
-	err = s.run(ctx, func(tx pgx.Tx) (err error) {
-		g, err = one[GrantOf](ctx, tx, selectGrantOf+`
-			FROM oauth_token t JOIN oauth_grant g ON g.org_id = t.org_id AND g.id = t.grant_id`+livingGrant+`t.hash = @hash`,
-			pgx.StrictNamedArgs{"hash": hash[:]})
-		return err
-	})
-	return g, err
+func (s *System) OAuthToken(ctx context.Context, hash TokenHash) (GrantOf, error) {
+	return look[GrantOf](ctx, s, selectGrantOf+`
+		FROM oauth_token t JOIN oauth_grant g ON g.org_id = t.org_id AND g.id = t.grant_id`+livingGrant+`t.hash = @hash`,
+		pgx.StrictNamedArgs{"hash": hash[:]})
 }
 
 // LiveGrant finds who acts by an access token of a grant. One of a grant that has ended, or that was denied, is
 // reason.NotFound.
-func (s *System) LiveGrant(ctx context.Context, id GrantID, jti TokenID) (g GrantOf, err error) {
-	err = s.run(ctx, func(tx pgx.Tx) (err error) {
-		g, err = one[GrantOf](ctx, tx, selectGrantOf+`FROM oauth_grant g`+livingGrant+`
-			g.id = @id AND NOT EXISTS (SELECT FROM oauth_denied d WHERE (d.org_id, d.jti) = (g.org_id, @jti))`,
-			pgx.StrictNamedArgs{"id": id, "jti": jti})
-		return err
-	})
-	return g, err
+func (s *System) LiveGrant(ctx context.Context, id GrantID, jti TokenID) (GrantOf, error) {
+	return look[GrantOf](ctx, s, selectGrantOf+`FROM oauth_grant g`+livingGrant+`
+		g.id = @id AND NOT EXISTS (SELECT FROM oauth_denied d WHERE (d.org_id, d.jti) = (g.org_id, @jti))`,
+		pgx.StrictNamedArgs{"id": id, "jti": jti})
 }
 
 // RefreshWindow is how long a retired refresh token is answered with what retired it.

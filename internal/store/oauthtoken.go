@@ -85,6 +85,18 @@ type Rotation struct {
 // RotateToken gives the next refresh token for one. Its caller is that of System.OAuthToken. Where it was retired lately
 // the outcome is Repeated, and what is returned is the sealed answer that retired it.
 func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, error) {
+	// Of many at once the row lets one through, and the others see that it is retired once they have it.
+	n, err := exec(ctx, tx.tx, `
+		WITH retired AS (
+			UPDATE oauth_token t SET retired_at = @now, answer = @answer
+			FROM oauth_grant g
+			WHERE t.hash = @hash AND t.retired_at IS NULL AND g.id = t.grant_id AND g.id = @grant AND g.client_id = @client AND g.ended_at IS NULL
+			RETURNING t.grant_id)
+		INSERT INTO oauth_token (hash, grant_id, created_at) SELECT @next, grant_id, @now FROM retired`,
+		pgx.StrictNamedArgs{"hash": r.Hash[:], "answer": r.Answer, "now": tx.now, "grant": tx.caller.Grant, "client": r.ClientID, "next": r.Next[:]})
+	if err != nil || n == 1 {
+		return Given, r.Answer, err
+	}
 	live, err := tx.holdGrant(ctx, tx.caller.Grant)
 	if err != nil || !live.ok {
 		return Dead, nil, err
@@ -98,21 +110,14 @@ func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, err
 	}](ctx, tx.tx, `SELECT retired_at, answer FROM oauth_token WHERE hash = @hash AND grant_id = @grant`,
 		pgx.StrictNamedArgs{"hash": r.Hash[:], "grant": tx.caller.Grant})
 	switch {
-	case IsAbsent(err):
+	case IsAbsent(err), err == nil && t.RetiredAt == nil:
 		return Dead, nil, nil
 	case err != nil:
 		return Dead, nil, err
-	case t.RetiredAt != nil && tx.now.Sub(*t.RetiredAt) < r.Within && t.Answer != nil:
+	case tx.now.Sub(*t.RetiredAt) < r.Within && t.Answer != nil:
 		return Repeated, t.Answer, nil
-	case t.RetiredAt != nil:
-		return Reused, nil, tx.endGrant(ctx, tx.caller.Grant, tx.caller.Agent, GrantTokenReuse)
 	}
-	_, err = exec(ctx, tx.tx, `
-		WITH retired AS (UPDATE oauth_token SET retired_at = @now, answer = @answer WHERE hash = @hash),
-		     used AS (UPDATE oauth_grant SET last_refreshed_at = @now WHERE id = @grant)
-		INSERT INTO oauth_token (hash, grant_id, created_at) VALUES (@next, @grant, @now)`,
-		pgx.StrictNamedArgs{"hash": r.Hash[:], "answer": r.Answer, "now": tx.now, "grant": tx.caller.Grant, "next": r.Next[:]})
-	return Given, r.Answer, err
+	return Reused, nil, tx.endGrant(ctx, tx.caller.Grant, tx.caller.Agent, GrantTokenReuse)
 }
 
 func (tx *Tx) addRefresh(ctx context.Context, hash TokenHash) error {
