@@ -66,12 +66,12 @@ func TestVerifyResolvesATokenToItsAgent(t *testing.T) {
 
 func TestChallengeIsASCIIAndQuoted(t *testing.T) {
 	t.Parallel()
-	got := oauth.Challenge("https://g.example", reason.Refuse(reason.TokenUnknown, "No \"such\" token – über\n\\"))
+	got := oauth.Challenge("https://g.example", "/mcp", reason.Refuse(reason.TokenUnknown, "No \"such\" token – über\n\\"))
 	want := `Bearer resource_metadata="https://g.example/.well-known/oauth-protected-resource/mcp", error="invalid_token", error_description="No 'such' token - -ber-'"`
 	if got != want {
 		t.Errorf("Challenge = %s\nwant        %s", got, want)
 	}
-	if got := oauth.Challenge("https://g.example", reason.Refuse(reason.TokenMissing, "x")); strings.Contains(got, "error") {
+	if got := oauth.Challenge("https://g.example", "/mcp", reason.Refuse(reason.TokenMissing, "x")); strings.Contains(got, "error") {
 		t.Errorf("Challenge without a token = %s, want no error", got)
 	}
 }

@@ -7,9 +7,14 @@ import (
 )
 
 // Challenge is the WWW-Authenticate value of a 401 (RFC 6750 §3, RFC 9728 §5.1). error and its description stand
-// only where a token was presented.
-func Challenge(origin string, r *reason.Refusal) string {
-	c := `Bearer resource_metadata="` + origin + `/.well-known/oauth-protected-resource/mcp"`
+// only where a token was presented. path is the request's: a client that was given the address with a slash at its end is
+// led to the document that has it too.
+func Challenge(origin, path string, r *reason.Refusal) string {
+	slash := ""
+	if path == resourcePath+"/" {
+		slash = "/"
+	}
+	c := `Bearer resource_metadata="` + origin + `/.well-known/oauth-protected-resource` + resourcePath + slash + `"`
 	if r.Word == reason.TokenMissing {
 		return c
 	}

@@ -46,7 +46,7 @@ func (s *Server) failMCP(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	switch ref.Status() {
 	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", oauth.Challenge(s.c.Origin, ref))
+		w.Header().Set("WWW-Authenticate", oauth.Challenge(s.c.Origin, r.URL.Path, ref))
 	case http.StatusTooManyRequests:
 		if w.Header().Get("Retry-After") == "" { // no rate, which has set its own: too much at once
 			w.Header().Set("Retry-After", "15")

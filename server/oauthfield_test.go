@@ -1,0 +1,135 @@
+package server_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getgraft/graft/internal/servertest"
+	"github.com/getgraft/graft/internal/store"
+)
+
+func TestFieldB03And04TheDocumentsSayOneThing(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{})
+	var as struct {
+		Issuer string `json:"issuer"`
+		Iss    bool   `json:"authorization_response_iss_parameter_supported"`
+	}
+	// Whoever stands before us and says otherwise changes nothing.
+	forged := []string{"X-Forwarded-Host: evil.example", "X-Forwarded-Proto: https", "Forwarded: host=evil.example"}
+	decode(t, ask(t, bare, "GET", k.URL+"/.well-known/oauth-authorization-server", "", forged...), http.StatusOK, &as)
+	for path, want := range map[string]string{"": k.URL + "/mcp", "/mcp": k.URL + "/mcp", "/mcp/": k.URL + "/mcp/"} {
+		var doc struct {
+			Resource string   `json:"resource"`
+			Servers  []string `json:"authorization_servers"`
+		}
+		decode(t, ask(t, bare, "GET", k.URL+"/.well-known/oauth-protected-resource"+path, "", forged...), http.StatusOK, &doc)
+		if doc.Resource != want || len(doc.Servers) != 1 || doc.Servers[0] != as.Issuer || as.Issuer != k.URL || !as.Iss {
+			t.Errorf("%q: %+v and %+v", path, doc, as)
+		}
+	}
+	// A client that was given the address with a slash is led to the document that has it.
+	if a := ask(t, bare, "POST", k.URL+"/mcp/", ping); !strings.Contains(a.header.Get("WWW-Authenticate"), `/.well-known/oauth-protected-resource/mcp/"`) {
+		t.Errorf("POST /mcp/ = %v", a.header)
+	}
+}
+
+func TestFieldB05DiscoveryIsJSONOrNothing(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{})
+	for _, path := range []string{
+		"/.well-known/oauth-authorization-server", "/.well-known/oauth-authorization-server/mcp", "/.well-known/openid-configuration",
+		"/mcp/.well-known/oauth-authorization-server", "/.well-known/openid-configuration/mcp", "/mcp/.well-known/openid-configuration",
+		"/.well-known/oauth-authorization-server/other", "/.well-known/oauth-protected-resource/other",
+	} {
+		a := ask(t, bare, "GET", k.URL+path, "")
+		if a.status != http.StatusOK && a.status != http.StatusNotFound || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+			t.Errorf("GET %s = %d %v", path, a.status, a.header)
+		}
+	}
+}
+
+func TestFieldB08EveryMethodIsChallengedAlike(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{})
+	ended := connect(t, k)
+	if err := k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) error { return tx.RevokeAgent(t.Context(), ended.holder.Agent) }); err != nil {
+		t.Fatal(err)
+	}
+	live := connect(t, k)
+	for name, tt := range map[string]struct {
+		headers []string
+		query   string
+		reason  string
+	}{
+		"none":        {nil, "", "token_missing"},
+		"in a query":  {nil, "?access_token=" + url.QueryEscape(live.token), "token_missing"},
+		"garbage":     {[]string{"Authorization: Bearer a.b.c"}, "", "token_unknown"},
+		"an end":      {[]string{"Authorization: bearer " + ended.token}, "", "token_unknown"},
+		"two of them": {[]string{"Authorization: Bearer " + live.token, "Authorization: Bearer " + live.token}, "", "token_unknown"},
+	} {
+		for _, method := range []string{"POST", "GET", "DELETE"} {
+			a := ask(t, bare, method, k.URL+"/mcp"+tt.query, ping, tt.headers...)
+			challenge := a.header.Get("WWW-Authenticate")
+			if a.status != http.StatusUnauthorized || !strings.Contains(a.body, `"reason":"`+tt.reason+`"`) || !strings.HasPrefix(challenge, `Bearer resource_metadata="`+k.URL) ||
+				strings.Contains(challenge, `error="invalid_token"`) != (tt.reason != "token_missing") {
+				t.Errorf("%s: %s = %d %s %q", name, method, a.status, a.body, challenge)
+			}
+		}
+	}
+}
+
+// An agent that ends takes everything with it: its calls, its refreshes and its streams.
+func TestFieldB14ARevokedAgentEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{})
+	healthy(t, k, true)
+	a := connect(t, k)
+	headers := []string{"Authorization: Bearer " + a.token, "Content-Type: application/json", "Accept: application/json, text/event-stream"}
+	opened := ask(t, bare, "POST", k.URL+"/mcp",
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`, headers...)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, k.URL+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Mcp-Session-Id", opened.header.Get("Mcp-Session-Id"))
+	stream, err := bare.Do(r)
+	if err != nil || stream.StatusCode != http.StatusOK {
+		t.Fatalf("GET /mcp = %v, %v", stream, err)
+	}
+	defer func() { _ = stream.Body.Close() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for b := make([]byte, 1024); ; {
+			if _, err := stream.Body.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	began := time.Now()
+	if err := k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) error { return tx.RevokeAgent(t.Context(), a.holder.Agent) }); err != nil {
+		t.Fatal(err)
+	}
+	refusedWithin(t, k, a.token, began)
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		t.Error("the stream is still open after 5 s")
+	}
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {a.refresh}, "client_id": {a.client}}
+	if got := ask(t, bare, "POST", k.URL+"/mcp/oauth/token", form.Encode(), "Content-Type: application/x-www-form-urlencoded"); got.status != http.StatusBadRequest ||
+		!strings.Contains(got.body, `"error":"invalid_grant"`) {
+		t.Errorf("refresh = %d %s", got.status, got.body)
+	}
+	unknown, _ := store.NewToken(store.RefreshTokenPrefix)
+	form = url.Values{"token": {unknown}, "client_id": {a.client}}
+	if got := ask(t, bare, "POST", k.URL+"/mcp/oauth/revoke", form.Encode(), "Content-Type: application/x-www-form-urlencoded"); got.status != http.StatusOK {
+		t.Errorf("revoking an unknown token = %d %s", got.status, got.body)
+	}
+}
