@@ -23,6 +23,7 @@ import (
 	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
@@ -45,6 +46,7 @@ type house struct {
 	handler *console.Handler
 	log     *syncBuffer
 	desk    *approval.Desk
+	consent *consent.Desk
 	audit   *audit.Writer
 	keys    *vault.Keyring
 	streams atomic.Int64 // that every agent has
@@ -90,6 +92,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	s.desk = approval.NewDesk(s.db, s.keys, "https://graft.example.org")
 	s.audit = writer(t, s.db)
 	up := upstreams(t, s.db, s.keys)
+	s.consent = consent.NewDesk(consent.Config{DB: s.db, Prover: prover{}, Issuer: "https://graft.example.org", Now: s.clock.now})
 	s.server = httptest.NewUnstartedServer(nil)
 	scheme := "http://"
 	if tls {
@@ -98,7 +101,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	var err error
 	s.handler, err = console.New(console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Upstreams: up, Audit: s.audit, Origin: scheme + s.server.Listener.Addr().String(),
+		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Consent: s.consent, Upstreams: up, Audit: s.audit, Origin: scheme + s.server.Listener.Addr().String(),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
@@ -140,48 +143,53 @@ func (s *house) routes() http.Handler {
 	}
 	mux := http.NewServeMux()
 	for path, handler := range map[string]http.Handler{
-		"GET /{$}":                      in(h.Home),
-		"GET /agents":                   in(h.Agents),
-		"GET /agents/new":               in(h.AgentNew),
-		"POST /agents":                  in(h.AgentCreate),
-		"GET /agents/{id}":              in(h.Agent),
-		"GET /agents/{id}/revoke":       in(h.AgentRevokePage),
-		"POST /agents/{id}/revoke":      in(h.AgentRevoke),
-		"GET /agents/{id}/token":        in(h.AgentToken),
-		"POST /agents/{id}/token":       in(h.AgentRenew),
-		"POST /agents/{id}/promote":     in(h.AgentPromote),
-		"POST /agents/{id}/demote":      in(h.AgentDemote),
-		"GET /asks":                     in(h.Asks),
-		"GET /asks/{id}":                in(h.Ask),
-		"POST /agents/{id}/answers":     in(h.AgentAskAgain),
-		"POST /asks/{id}":               in(h.AskAnswer),
-		"GET /activity":                 in(h.Activity),
-		"GET /activity/verify":          in(h.ActivityVerify),
-		"GET /activity/{id}":            in(h.Run),
-		"GET /upstreams":                in(h.Upstreams),
-		"POST /upstreams":               in(h.UpstreamCreate),
-		"GET /upstreams/new":            in(h.UpstreamNew),
-		"GET /upstreams/{id}":           in(h.Upstream),
-		"POST /upstreams/{id}/test":     in(h.UpstreamTest),
-		"GET /upstreams/{id}/change":    in(h.UpstreamChangePage),
-		"POST /upstreams/{id}/settings": in(h.UpstreamSettings),
-		"POST /upstreams/{id}/headers":  in(h.UpstreamHeaders),
-		"GET /upstreams/{id}/remove":    in(h.UpstreamRemovePage),
-		"POST /upstreams/{id}/remove":   in(h.UpstreamRemove),
-		"POST /secrets":                 in(h.SecretSet),
-		"GET /secrets/{id}/remove":      in(h.SecretRemovePage),
-		"POST /secrets/{id}/remove":     in(h.SecretRemove),
-		"GET /live/asks":                in(h.LiveAsks),
-		"GET /live/asks/{id}":           in(h.LiveAsk),
-		"GET /live/agents":              in(h.LiveAgents),
-		"GET /live/agents/{id}":         in(h.LiveAgent),
-		"GET /signin":                   anybody(h.SignInPage),
-		"POST /signin":                  anybody(h.SignIn),
-		"POST /signout":                 in(h.SignOut),
-		"GET /setup/{token}":            anybody(h.SetupPage),
-		"POST /setup/{token}":           anybody(h.Setup),
-		"/":                             anybody(h.NotFound),
-		"GET /broken":                   in(func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("the cat sat on %s", "s3cret") }),
+		"GET /{$}":                           in(h.Home),
+		"GET /agents":                        in(h.Agents),
+		"GET /agents/new":                    in(h.AgentNew),
+		"POST /agents":                       in(h.AgentCreate),
+		"GET /agents/{id}":                   in(h.Agent),
+		"GET /agents/{id}/revoke":            in(h.AgentRevokePage),
+		"POST /agents/{id}/revoke":           in(h.AgentRevoke),
+		"GET /agents/{id}/token":             in(h.AgentToken),
+		"POST /agents/{id}/token":            in(h.AgentRenew),
+		"POST /agents/{id}/promote":          in(h.AgentPromote),
+		"POST /agents/{id}/demote":           in(h.AgentDemote),
+		"GET /agents/{id}/apps/{grant}/end":  in(h.AppEndPage),
+		"POST /agents/{id}/apps/{grant}/end": in(h.AppEnd),
+		"GET /apps":                          in(h.Apps),
+		"GET /consent/{id}":                  in(h.Consent),
+		"POST /consent/{id}":                 in(h.ConsentAnswer),
+		"GET /asks":                          in(h.Asks),
+		"GET /asks/{id}":                     in(h.Ask),
+		"POST /agents/{id}/answers":          in(h.AgentAskAgain),
+		"POST /asks/{id}":                    in(h.AskAnswer),
+		"GET /activity":                      in(h.Activity),
+		"GET /activity/verify":               in(h.ActivityVerify),
+		"GET /activity/{id}":                 in(h.Run),
+		"GET /upstreams":                     in(h.Upstreams),
+		"POST /upstreams":                    in(h.UpstreamCreate),
+		"GET /upstreams/new":                 in(h.UpstreamNew),
+		"GET /upstreams/{id}":                in(h.Upstream),
+		"POST /upstreams/{id}/test":          in(h.UpstreamTest),
+		"GET /upstreams/{id}/change":         in(h.UpstreamChangePage),
+		"POST /upstreams/{id}/settings":      in(h.UpstreamSettings),
+		"POST /upstreams/{id}/headers":       in(h.UpstreamHeaders),
+		"GET /upstreams/{id}/remove":         in(h.UpstreamRemovePage),
+		"POST /upstreams/{id}/remove":        in(h.UpstreamRemove),
+		"POST /secrets":                      in(h.SecretSet),
+		"GET /secrets/{id}/remove":           in(h.SecretRemovePage),
+		"POST /secrets/{id}/remove":          in(h.SecretRemove),
+		"GET /live/asks":                     in(h.LiveAsks),
+		"GET /live/asks/{id}":                in(h.LiveAsk),
+		"GET /live/agents":                   in(h.LiveAgents),
+		"GET /live/agents/{id}":              in(h.LiveAgent),
+		"GET /signin":                        anybody(h.SignInPage),
+		"POST /signin":                       anybody(h.SignIn),
+		"POST /signout":                      in(h.SignOut),
+		"GET /setup/{token}":                 anybody(h.SetupPage),
+		"POST /setup/{token}":                anybody(h.Setup),
+		"/":                                  anybody(h.NotFound),
+		"GET /broken":                        in(func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("the cat sat on %s", "s3cret") }),
 		"GET /slow": h.Session(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.loaded <- struct{}{}
 			<-s.gate

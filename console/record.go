@@ -31,7 +31,12 @@ func (h *Handler) decided(ctx context.Context, a store.Ask, allowed, every bool)
 }
 
 func (h *Handler) record(ctx context.Context, e audit.Entry) {
-	c, now := viewerOf(ctx).caller, h.c.Now()
+	h.recordAs(ctx, viewerOf(ctx).caller, e)
+}
+
+// recordAs writes down what the viewer did as who they are in another organisation.
+func (h *Handler) recordAs(ctx context.Context, c store.Caller, e audit.Entry) {
+	now := h.c.Now()
 	e.Org, e.User, e.Via, e.At, e.Run = c.Org, c.User, c.Via, now, store.NewID[store.RunKind](now)
 	if err := h.c.Audit.Record(e); err != nil {
 		h.c.Log.ErrorContext(ctx, "change not written to the audit log", slog.Any("err", err), slog.String("line", e.Line), slog.String("request_id", h.c.RequestID(ctx)))

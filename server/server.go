@@ -19,6 +19,7 @@ import (
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/job"
@@ -68,6 +69,7 @@ type Server struct {
 	jobs     *job.Client
 	audit    *audit.Writer
 	desk     *approval.Desk
+	consents *consent.Desk
 	invoker  *invoke.Invoker
 	keys     *vault.Keyring
 	egress   *egress.Client
@@ -159,8 +161,9 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.consents = consent.NewDesk(consent.Config{DB: d.DB, Prover: noProver{}, Issuer: set.Origin, Now: d.Now})
 	s.console, err = console.New(console.Config{
-		DB: d.DB, Catalog: tools, Desk: s.desk, Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		DB: d.DB, Catalog: tools, Desk: s.desk, Consent: s.consents, Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
 		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
@@ -177,6 +180,14 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	s.sameOrigin = guard.Handler
 	s.handler = s.routes()
 	return s, nil
+}
+
+// noProver proves no app: nothing asks for a consent yet.
+type noProver struct{}
+
+// Prove implements consent.Prover.
+func (noProver) Prove(context.Context, string) (consent.Request, error) {
+	return consent.Request{}, reason.Refuse(reason.ClientNotProven, "Apps cannot be connected here yet.")
 }
 
 // Handler is the whole gateway as one handler.

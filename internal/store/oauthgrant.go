@@ -121,8 +121,13 @@ func (tx *Tx) numberedAgent(ctx context.Context, name string) (AgentID, error) {
 // maxGrants is how many live grants an agent may have: a client that connects again and again leaves the earlier ones behind.
 const maxGrants = 100
 
+// CountGrants counts an agent's live grants.
+func (tx *Tx) CountGrants(ctx context.Context, agent AgentID) (int, error) {
+	return value[int](ctx, tx.tx, `SELECT count(*)::int FROM oauth_grant WHERE agent_id = @agent AND ended_at IS NULL`, pgx.StrictNamedArgs{"agent": agent})
+}
+
 func (tx *Tx) roomForGrant(ctx context.Context, agent AgentID) error {
-	n, err := value[int](ctx, tx.tx, `SELECT count(*)::int FROM oauth_grant WHERE agent_id = @agent AND ended_at IS NULL`, pgx.StrictNamedArgs{"agent": agent})
+	n, err := tx.CountGrants(ctx, agent)
 	if err == nil && n >= maxGrants {
 		return reason.Refuse(reason.InputInvalid, "This agent has %d apps connected, which is the most. End one of them first.", maxGrants).Field("agent")
 	}
