@@ -63,6 +63,19 @@ func (v Consent) heading() string {
 	return shown(v.App) + " asks to be connected"
 }
 
+// trust says which part of what is shown can be checked. A document says who may be sent an answer; whoever runs a program on
+// the person's computer can take that program's place.
+func (v Consent) trust() string {
+	says := "Any app can call itself " + shown(v.App) + "."
+	switch {
+	case v.Answer.Kind != AtHost:
+		return says
+	case v.Document.Host != "":
+		return says + " The addresses above are the part you can trust."
+	}
+	return says + " The address above is the part you can trust: go on only if you know it."
+}
+
 func (v Consent) nameInput() input {
 	return input{ID: "name", Type: "text", Field: v.Name, Autocomplete: "off"}
 }

@@ -75,6 +75,9 @@ func (tx *Tx) AgentByName(ctx context.Context, name string) (Agent, error) {
 	return a, err
 }
 
+// maxAgentName is how many characters an agent's name may have.
+const maxAgentName = 64
+
 var agentName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,63}$`)
 
 // CreateAgent makes an agent for user with its static token, which is returned once and kept as a hash. A name
