@@ -222,7 +222,7 @@ func TestConsentIsDenied(t *testing.T) {
 	if to != "https://claude.ai/api/mcp/callback" || q.Get("error") != "access_denied" || q.Get("state") != "s1" || q.Get("iss") == "" || q.Has("code") {
 		t.Errorf("goes to %s with %v, want access_denied", to, q)
 	}
-	wantText(t, p, "Nothing was connected", "Claude is told that you did not allow it")
+	wantText(t, p, "Nothing was connected", "It is told that you did not allow it")
 	if got := s.agentsOf(t, owner); len(got) != 0 {
 		t.Errorf("agents = %q, want none", got)
 	}
@@ -548,6 +548,7 @@ func TestConsentThatCannotBe(t *testing.T) {
 	const back = "https://app.example/cb?error=invalid_scope&state=a%22b&iss=https%3A%2F%2Fgraft.example.org"
 	path := b.asks(url.Values{"bounce": {back}})
 	for _, p := range []page{b.get(path), b.post(path, "answer", "allow")} {
+		wantText(t, p, "Back to the app", "It is told what is wrong with what it asked for.")
 		if to, q := p.goesTo(t); to != "https://app.example/cb" || q.Get("state") != `a"b` {
 			t.Errorf("goes to %s with %v, want the app", to, q)
 		}

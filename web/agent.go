@@ -241,6 +241,9 @@ func (v AgentDetail) Connected() int {
 	return n
 }
 
+// byApps is whether the agent has no token because apps were let in instead: a block to put a token into would mislead.
+func (v AgentDetail) byApps() bool { return v.Token == "" && v.TokenMade.IsZero() && len(v.Apps) > 0 }
+
 // appCount is the sentence beside the list of apps.
 func (v AgentDetail) appCount() string {
 	n := v.Connected()

@@ -231,6 +231,8 @@ func pages() []sample {
 	unknown.Promote = web.Field{Value: "linear__lost", Error: "There is no tool of this name. Choose one from the list."}
 	tokenless := detail()
 	tokenless.TokenMade, tokenless.FirstCall = time.Time{}, time.Time{}
+	byApps := tokenless
+	tokenless.Apps = nil
 	readOnly := detail()
 	readOnly.Change = false
 	revoked := detail()
@@ -357,6 +359,7 @@ func pages() []sample {
 		{"agent-fresh", fresh.Page()},
 		{"agent-promote-error", unknown.Page()},
 		{"agent-tokenless", tokenless.Page()},
+		{"agent-by-apps", byApps.Page()},
 		{"agent-reading", readOnly.Page()},
 		{"agent-revoked", revoked.Page()},
 		{"agent-revoke", web.AgentRevoke{Shell: shell("agents", ""), Agent: agents()[1], HasToken: true, Sessions: 2}.Page()},
