@@ -51,7 +51,7 @@ func (c consentForm) url(path string) string {
 // mistakes are what is wrong with a choice: sentences beside the field they are about.
 type mistakes struct{ name, which, form string }
 
-// Consent is GET /consent/{id}. It decides nothing.
+// Consent is GET /consent/{request}. It decides nothing.
 func (h *Handler) Consent(w http.ResponseWriter, r *http.Request) error {
 	p, err := h.look(r)
 	if err != nil {
@@ -62,7 +62,7 @@ func (h *Handler) Consent(w http.ResponseWriter, r *http.Request) error {
 
 // look reads the request that the path names, for the browser that it began in.
 func (h *Handler) look(r *http.Request) (consent.Pending, error) {
-	return h.c.Consent.Look(r.Context(), r.PathValue("id"), consent.BrowserToken(r, h.secure))
+	return h.c.Consent.Look(r.Context(), r.PathValue("request"), consent.BrowserToken(r, h.secure))
 }
 
 // bounced leads back to a proven app that asked for what it may not have. Chromium holds form-action to every redirect that
@@ -170,7 +170,7 @@ func (h *Handler) agentChoices(ctx context.Context, v viewer) ([]web.Choice, err
 	return list, nil
 }
 
-// ConsentAnswer is POST /consent/{id}.
+// ConsentAnswer is POST /consent/{request}.
 func (h *Handler) ConsentAnswer(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(r); err != nil {
 		return err
