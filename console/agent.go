@@ -207,7 +207,7 @@ func (h *Handler) AgentPromote(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("promote for agent %s: %w", id, err)
 	}
 	if changed {
-		h.record(ctx, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Promoted " + tool})
+		h.record(ctx, viewerOf(ctx).caller, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Promoted " + tool})
 	}
 	return h.done(w, r, tool+" is in the working set.", "/agents/"+id.String())
 }
@@ -249,7 +249,7 @@ func (h *Handler) AgentDemote(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("demote for agent %s: %w", id, err)
 	}
 	if changed {
-		h.record(ctx, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Demoted " + tool})
+		h.record(ctx, viewerOf(ctx).caller, audit.Entry{Kind: audit.Change, Agent: id, Tool: tool, Outcome: audit.OK, Line: "Demoted " + tool})
 	}
 	return h.done(w, r, tool+" has left the working set.", "/agents/"+id.String())
 }

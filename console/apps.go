@@ -144,7 +144,7 @@ func (h *Handler) AppEnd(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("end grant %s: %w", g.ID, err)
 	}
 	if done {
-		h.record(ctx, audit.Entry{
+		h.record(ctx, v.caller, audit.Entry{
 			Kind: audit.Change, Agent: a.ID, Outcome: audit.OK, Line: fmt.Sprintf("Disconnected %s from agent %s", appLine(g.ClientName, g.ClientID, g.RedirectURI), a.Name),
 		})
 	}

@@ -227,7 +227,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, p consent.Pendin
 		return fmt.Errorf("allow %s: %w", p.ClientID, err)
 	}
 	name := h.agentName(ctx, in, id, c.name)
-	h.recordAs(ctx, in.caller, audit.Entry{
+	h.record(ctx, in.caller, audit.Entry{
 		Kind: audit.Change, Agent: id, Outcome: audit.OK, Line: fmt.Sprintf("Connected %s to agent %s", appLine(p.ClientName, p.ClientID, p.RedirectURI), name),
 	})
 	return h.drawOnward(w, r, web.Onward{App: consent.AppName(p.ClientName), Org: in.org, Agent: name, AgentURL: "/agents/" + id.String(), URL: to})
@@ -276,7 +276,7 @@ func (h *Handler) deny(w http.ResponseWriter, r *http.Request, p consent.Pending
 	if err != nil {
 		return fmt.Errorf("deny %s: %w", p.ClientID, err)
 	}
-	h.recordAs(ctx, caller, audit.Entry{
+	h.record(ctx, caller, audit.Entry{
 		Kind: audit.Change, Outcome: audit.OK, Line: "Did not connect " + appLine(p.ClientName, p.ClientID, p.RedirectURI),
 	})
 	return h.drawOnward(w, r, web.Onward{App: consent.AppName(p.ClientName), Told: "that you did not allow it", URL: to})

@@ -12,7 +12,7 @@ import (
 // changed writes down what the viewer changed, in one sentence that holds no secret. It is done by then: where the log
 // cannot take it, that is told to whoever runs Graft, not to the viewer.
 func (h *Handler) changed(ctx context.Context, format string, args ...any) {
-	h.record(ctx, audit.Entry{Kind: audit.Change, Outcome: audit.OK, Line: fmt.Sprintf(format, args...)})
+	h.record(ctx, viewerOf(ctx).caller, audit.Entry{Kind: audit.Change, Outcome: audit.OK, Line: fmt.Sprintf(format, args...)})
 }
 
 // decided writes down how the viewer answered an ask.
@@ -27,15 +27,10 @@ func (h *Handler) decided(ctx context.Context, a store.Ask, allowed, every bool)
 	if every || a.Every {
 		e.Line += ", for one call"
 	}
-	h.record(ctx, e)
+	h.record(ctx, viewerOf(ctx).caller, e)
 }
 
-func (h *Handler) record(ctx context.Context, e audit.Entry) {
-	h.recordAs(ctx, viewerOf(ctx).caller, e)
-}
-
-// recordAs writes down what the viewer did as who they are in another organisation.
-func (h *Handler) recordAs(ctx context.Context, c store.Caller, e audit.Entry) {
+func (h *Handler) record(ctx context.Context, c store.Caller, e audit.Entry) {
 	now := h.c.Now()
 	e.Org, e.User, e.Via, e.At, e.Run = c.Org, c.User, c.Via, now, store.NewID[store.RunKind](now)
 	if err := h.c.Audit.Record(e); err != nil {

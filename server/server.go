@@ -69,7 +69,6 @@ type Server struct {
 	jobs     *job.Client
 	audit    *audit.Writer
 	desk     *approval.Desk
-	consents *consent.Desk
 	invoker  *invoke.Invoker
 	keys     *vault.Keyring
 	egress   *egress.Client
@@ -161,9 +160,9 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.consents = consent.NewDesk(consent.Config{DB: d.DB, Prover: noProver{}, Issuer: set.Origin, Now: d.Now})
+	consents := consent.NewDesk(consent.Config{DB: d.DB, Prover: noProver{}, Issuer: set.Origin, Now: d.Now})
 	s.console, err = console.New(console.Config{
-		DB: d.DB, Catalog: tools, Desk: s.desk, Consent: s.consents, Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		DB: d.DB, Catalog: tools, Desk: s.desk, Consent: consents, Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
 		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
