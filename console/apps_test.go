@@ -29,6 +29,11 @@ func (s *house) connects(t *testing.T, b *browser, c store.Caller, name string) 
 	return grants[0].AgentID, grants[0], q.Get("code")
 }
 
+// app is who acts by what a code is of.
+func app(g store.GrantOf) store.Caller {
+	return store.Caller{Org: g.Org, User: g.User, Agent: g.Agent, Grant: g.Grant, Role: g.Role, Via: store.ViaBearer}
+}
+
 // redeems presents a code as the client does.
 func (s *house) redeems(t *testing.T, code string) {
 	t.Helper()
@@ -38,7 +43,7 @@ func (s *house) redeems(t *testing.T, code string) {
 		t.Fatal(err)
 	}
 	_, refresh := store.NewToken(store.RefreshTokenPrefix)
-	s.as(t, g.Caller(), func(tx *store.Tx) error {
+	s.as(t, app(g), func(tx *store.Tx) error {
 		_, err := tx.RedeemCode(t.Context(), store.Redemption{Hash: hash, ClientID: g.ClientID, Verify: func(string) bool { return true }, Refresh: refresh})
 		return err
 	})
@@ -85,7 +90,7 @@ func TestAppsSayWhyTheyEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.as(t, g.Caller(), func(tx *store.Tx) error { return tx.RevokeByClient(t.Context(), g.ClientID) })
+	s.as(t, app(g), func(tx *store.Tx) error { return tx.RevokeByClient(t.Context(), g.ClientID) })
 	wantText(t, b.get("/agents/"+agent.String()), "The app signed itself out.")
 
 	agent, _, _ = s.connects(t, b, owner, "revoked")

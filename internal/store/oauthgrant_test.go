@@ -26,8 +26,8 @@ func addRequest(t *testing.T, db *store.DB) store.TokenHash {
 	return hash
 }
 
-// newGrant is what a person allows for a request: a new agent of that name.
-func newGrant(request store.TokenHash, name string) store.NewGrant {
+// forNewAgent is what a person allows for a request: a new agent of that name.
+func forNewAgent(request store.TokenHash, name string) store.NewGrant {
 	return store.NewGrant{
 		Request: request, Name: name, ClientID: "https://app.example/client.json", ClientName: "App", Document: []byte(`{}`),
 		RedirectURI: "https://app.example/cb", Challenge: strings.Repeat("c", 43), Scope: "mcp", CodeLives: 10 * time.Minute,
@@ -47,7 +47,7 @@ func allow(t *testing.T, db *store.DB, c store.Caller, n store.NewGrant) (id sto
 // connectApp lets an app in as a new agent of c's, and returns the grant with its code.
 func connectApp(t *testing.T, db *store.DB, c store.Caller, name string) (store.Grant, string) {
 	t.Helper()
-	id, code, err := allow(t, db, c, newGrant(addRequest(t, db), name))
+	id, code, err := allow(t, db, c, forNewAgent(addRequest(t, db), name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func TestATakenNameGetsANumber(t *testing.T) {
 	}
 	for _, name := range []string{"", " x", "a/b", strings.Repeat("n", 65)} {
 		request := addRequest(t, db)
-		_, _, err := allow(t, db, c, newGrant(request, name))
+		_, _, err := allow(t, db, c, forNewAgent(request, name))
 		if ref := reason.Of(err); ref.Word != reason.InputInvalid || ref.Details["field"] != "name" {
 			t.Errorf("AllowRequest(%.10q) = %v, want input_invalid about the name", name, err)
 		}
-		if _, _, err := allow(t, db, c, newGrant(request, "right")); err != nil { // it was not spent
+		if _, _, err := allow(t, db, c, forNewAgent(request, "right")); err != nil { // it was not spent
 			t.Errorf("AllowRequest() after a name that is none = %v", err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestNamesTakenAtOnceGetNumbers(t *testing.T) {
 		requests[i] = addRequest(t, db)
 	}
 	for i := range n {
-		all.Go(func() { _, _, errs[i] = allow(t, db, c, newGrant(requests[i], "Claude")) })
+		all.Go(func() { _, _, errs[i] = allow(t, db, c, forNewAgent(requests[i], "Claude")) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -149,7 +149,7 @@ func TestARequestIsAllowedOnceOfTwoAtOnce(t *testing.T) {
 					errs[i] = db.System().AnswerOAuthRequest(t.Context(), request) // denied at the same time
 					return
 				}
-				_, _, errs[i] = allow(t, db, c, newGrant(request, fmt.Sprintf("round %d try %d", round, i)))
+				_, _, errs[i] = allow(t, db, c, forNewAgent(request, fmt.Sprintf("round %d try %d", round, i)))
 			})
 		}
 		both.Wait()
@@ -186,7 +186,7 @@ func TestARequestThatIsNotAllowedLeavesNothing(t *testing.T) {
 	member, auditor := storetest.Member(t, db, c, store.RoleMember), storetest.Member(t, db, c, store.RoleAuditor)
 	request := addRequest(t, db)
 	old := func(id store.AgentID) store.NewGrant {
-		n := newGrant(request, "")
+		n := forNewAgent(request, "")
 		n.Agent = id
 		return n
 	}
@@ -200,10 +200,10 @@ func TestARequestThatIsNotAllowedLeavesNothing(t *testing.T) {
 		{"another member's agent", member, old(mine.ID), "not_found"},
 		{"a revoked agent", c, old(gone.ID), "not_found"},
 		{"no agent", c, old(store.NewID[store.AgentKind](clock.now())), "not_found"},
-		{"an auditor, a new agent", auditor, newGrant(request, "x"), "forbidden"},
+		{"an auditor, a new agent", auditor, forNewAgent(request, "x"), "forbidden"},
 		{"an auditor, an agent there is", auditor, old(mine.ID), "forbidden"},
-		{"an agent", bearer(c, mine), newGrant(request, "x"), "forbidden"},
-		{"no request", c, newGrant(store.HashToken("none"), "x"), "consent_not_valid"},
+		{"an agent", bearer(c, mine), forNewAgent(request, "x"), "forbidden"},
+		{"no request", c, forNewAgent(store.HashToken("none"), "x"), "consent_not_valid"},
 	} {
 		_, _, err := allow(t, db, x.by, x.n)
 		if got := outcome(err); got != x.want {
@@ -216,12 +216,12 @@ func TestARequestThatIsNotAllowedLeavesNothing(t *testing.T) {
 	if got := must(t, db, c, func(tx *store.Tx) ([]store.Grant, error) { return tx.LiveGrants(t.Context()) }); len(got) != 0 {
 		t.Errorf("grants = %v, want none", got)
 	}
-	if _, _, err := allow(t, db, member, newGrant(request, "of the member")); err != nil {
+	if _, _, err := allow(t, db, member, forNewAgent(request, "of the member")); err != nil {
 		t.Errorf("AllowRequest() after all of that = %v, want it unspent", err)
 	}
 	late := addRequest(t, db)
 	clock.pass(10 * time.Minute)
-	if _, _, err := allow(t, db, c, newGrant(late, "late")); outcome(err) != "consent_not_valid" {
+	if _, _, err := allow(t, db, c, forNewAgent(late, "late")); outcome(err) != "consent_not_valid" {
 		t.Errorf("AllowRequest() after ten minutes = %v, want consent_not_valid", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestAnAgentHasRoomForSoManyApps(t *testing.T) {
 	db, c := storetest.New(t)
 	g, _ := connectApp(t, db, c, "Claude")
 	again := func() error {
-		n := newGrant(addRequest(t, db), "")
+		n := forNewAgent(addRequest(t, db), "")
 		n.Agent = g.AgentID
 		_, _, err := allow(t, db, c, n)
 		return err
@@ -307,12 +307,12 @@ func TestGrantsEndWithTheirAgentAndTheirPeople(t *testing.T) {
 	revoked, code := connectApp(t, db, owner, "revoked")
 	of, _ := connectApp(t, db, member, "of the member")
 	// The admin lets an app into the member's agent, and one into the owner's.
-	n := newGrant(addRequest(t, db), "")
+	n := forNewAgent(addRequest(t, db), "")
 	n.Agent = of.AgentID
 	if _, _, err := allow(t, db, admin, n); err != nil {
 		t.Fatal(err)
 	}
-	n = newGrant(addRequest(t, db), "")
+	n = forNewAgent(addRequest(t, db), "")
 	n.Agent = kept.AgentID
 	if _, _, err := allow(t, db, admin, n); err != nil {
 		t.Fatal(err)
