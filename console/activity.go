@@ -112,8 +112,8 @@ func choice(list []web.Choice, value string) string {
 
 // plainTool is a tool's name as it may have been typed: no name is longer, and the database takes no other.
 func plainTool(s string) string {
-	s = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", ""))
-	return s[:min(len(s), 128)]
+	s = s[:min(len(s), 128)] // before it is made valid: it may end within a letter
+	return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", ""))
 }
 
 // auditFilter is what the filters ask the log for. An agent's id that is none is dropped.
@@ -184,6 +184,9 @@ func (h *Handler) entries(ctx context.Context, f store.AuditFilter) (p pageOfLog
 		if links, err = tx.AuditEntries(ctx, f); err != nil {
 			return err
 		}
+		if err := p.names.learn(ctx, tx, links); err != nil {
+			return err
+		}
 		for _, l := range links {
 			if l.Kind == audit.Call {
 				ended[l.Run] = true
@@ -228,7 +231,7 @@ type names struct {
 }
 
 func readNames(ctx context.Context, tx *store.Tx, v viewer) (n names, err error) {
-	if n.agents, err = tx.Agents(ctx); err != nil {
+	if n.agents, err = tx.Agents(ctx, store.AgentFilter{}); err != nil {
 		return n, err
 	}
 	members, err := tx.Members(ctx)
@@ -236,16 +239,38 @@ func readNames(ctx context.Context, tx *store.Tx, v viewer) (n names, err error)
 		return n, err
 	}
 	n.viewer, n.agent, n.user = v, map[store.AgentID]string{}, map[store.UserID]string{}
-	for _, a := range n.agents {
-		n.agent[a.ID] = a.Name
-		n.user[a.UserID] = a.UserName // also of those who are members no more
-	}
+	n.add(n.agents)
 	for _, m := range members {
 		if n.user[m.UserID] = m.Name; m.Name == "" {
 			n.user[m.UserID] = m.Email
 		}
 	}
 	return n, nil
+}
+
+func (n names) add(agents []store.Agent) {
+	for _, a := range agents {
+		n.agent[a.ID] = a.Name
+		n.user[a.UserID] = a.UserName // also of those who are members no more
+	}
+}
+
+// learn reads the names of agents that links are of and that were not among the first.
+func (n names) learn(ctx context.Context, tx *store.Tx, links []store.AuditLink) error {
+	var missing []store.AgentID
+	for _, l := range links {
+		if n.agent[l.Agent] == "" && !l.Agent.IsZero() && len(n.agents) == store.MaxAgents {
+			missing = append(missing, l.Agent)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	agents, err := tx.Agents(ctx, store.AgentFilter{IDs: missing})
+	if err == nil {
+		n.add(agents)
+	}
+	return err
 }
 
 // person is who did something by their own hand.
@@ -362,6 +387,9 @@ func (h *Handler) loadRun(ctx context.Context, id store.RunID) (s story, err err
 			}
 		}
 		if s.names, err = readNames(ctx, tx, v); err != nil {
+			return err
+		}
+		if err := s.names.learn(ctx, tx, links); err != nil {
 			return err
 		}
 		return s.circumstances(ctx, tx)

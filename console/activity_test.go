@@ -24,17 +24,17 @@ func (s *house) write(t *testing.T, entries ...audit.Entry) {
 	}
 }
 
-// shows waits until a page shows a text: what a page records is durable a moment later.
-func (b *browser) shows(path, text string) page {
+// shows waits until the log shows a text: what a page records is durable a moment later.
+func (b *browser) shows(text string) page {
 	b.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		p := b.get(path)
+		p := b.get("/activity")
 		if strings.Contains(p.body, text) {
 			return p
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("%s lacks %q:\n%s", path, text, p.main())
+			b.t.Fatalf("the log lacks %q:\n%s", text, p.main())
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestActivityShowsACallStepByStep(t *testing.T) {
 	q := s.asks(t, owner, "hermes")
 	_, bare := q.link(q.call(store.ConnectionID{}, `{}`))
 	wantRedirect(t, b.post(bare, "answer", "allow"), bare)
-	decision := b.shows("/activity", "Allowed version 2 of mail__send to hermes")
+	decision := b.shows("Allowed version 2 of mail__send to hermes")
 
 	s.clock.advance(time.Second)
 	intent, call := called(q, "mail__send", audit.OK, s.clock.now())
@@ -75,7 +75,7 @@ func TestActivityShowsACallStepByStep(t *testing.T) {
 	}
 	p = b.get(at)
 	wantStatus(t, p, http.StatusOK)
-	wantText(t, p, "Asked by hermes", "Allowed by you", "for version 2", "Intent recorded", "+14 ms", "Sent to the tool", "Answered: ok", "+214 ms", "b7e1 04c9", "an agent’s token", call.Run.String(), "entry 3 of wrt_")
+	wantText(t, p, "Asked by hermes", "Allowed by you", "for version 2", "Intent recorded", "+14 ms", "Sent to the tool", "Answered: ok", "+214 ms", "b7e1 04c9", "an agent’s token", call.Run.String(), "entry 5 of wrt_")
 	_, rest, _ := strings.Cut(decision.body, `href="/activity/run_`)
 	id, _, _ := strings.Cut(rest, `"`)
 	wantText(t, b.get("/activity/run_"+id), "Allowed version 2 of mail__send to hermes", "by you", `href="`+bare+`"`, "the console")
@@ -169,6 +169,14 @@ func TestActivityIsFilteredAndTurned(t *testing.T) {
 	wantText(t, b.get("/activity?tool=mail__rare&since=168h"), `value="mail__rare"`, `<option value="168h" selected>`)
 }
 
+// A filter is what somebody typed, or cut.
+func TestAFilterThatEndsWithinALetter(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	b := s.signedIn(t, storetest.Organisation(t, s.db))
+	wantStatus(t, b.get("/activity?tool="+url.QueryEscape("x"+strings.Repeat("é", 64))), http.StatusOK)
+}
+
 func TestWhoSeesWhichActivity(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -221,11 +229,34 @@ func TestChangesAreWrittenDown(t *testing.T) {
 	wantRedirect(t, b.post(at+"/revoke"), "/agents")
 	wantRedirect(t, b.post("/secrets", "name", "KEY", "secret", canary), "/upstreams")
 	wantRedirect(t, b.post(secretAt(t, b)), "/upstreams")
-	p := b.shows("/activity", "Removed secret KEY")
+	p := b.shows("Removed secret KEY")
 	for _, line := range []string{"Made agent hermes", "Made a new token for agent hermes", "Revoked agent hermes", "Set secret KEY"} {
 		if n := strings.Count(p.body, ">"+line+"<"); n != 1 {
 			t.Errorf("%q is there %d times, want once:\n%s", line, n, p.main())
 		}
 	}
 	wantNoText(t, p, canary)
+}
+
+// Who came in, and by what, is in the log too: a stolen link or password is used at one time and place.
+func TestSigningInIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	s := startOn(t, storetest.PrivateURL(t), false)
+	token, err := s.db.System().NewWelcomeLink(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser(t)
+	wantRedirect(t, b.post("/setup/"+token, "name", "Ana", "email", "ana@example.com", "organisation", "Acme", "password", goodPassword), "/")
+	wantText(t, b.shows("Signed in"), "Founded organisation Acme", "Set a password by a one-time link")
+	wantRedirect(t, b.post("/signout"), "/signin")
+	wantStatus(t, b.post("/signin", "email", "ana@example.com", "password", "wrong wrong wrong"), http.StatusUnauthorized)
+	wantRedirect(t, b.post("/signin", "email", "ana@example.com", "password", goodPassword), "/")
+	wantStatus(t, b.post("/agents", "name", "hermes"), http.StatusOK)
+	p := b.shows("Made agent hermes") // and with it what was before
+	for line, want := range map[string]int{"Signed in": 2, "Signed out": 1, "Set a password by a one-time link": 1} {
+		if n := strings.Count(p.body, ">"+line+"<"); n != want {
+			t.Errorf("%q is there %d times, want %d:\n%s", line, n, want, p.main())
+		}
+	}
 }

@@ -46,10 +46,6 @@ func (q agentQuery) live() string {
 	return "/live/agents?" + v.Encode()
 }
 
-func (q agentQuery) matches(a store.Agent) bool {
-	return strings.Contains(strings.ToLower(a.Name), strings.ToLower(q.name))
-}
-
 // Agents is GET /agents.
 func (h *Handler) Agents(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
@@ -67,23 +63,25 @@ func (h *Handler) Agents(w http.ResponseWriter, r *http.Request) error {
 // agentList reads the agents that the viewer may see and that q is about.
 func (h *Handler) agentList(ctx context.Context, q agentQuery) (web.AgentList, error) {
 	v := viewerOf(ctx)
+	filter := store.AgentFilter{Name: q.name, Most: agentsShown}
+	if q.few {
+		filter.Most = agentsFew
+	}
 	var agents []store.Agent
+	var total int
 	err := h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
-		agents, err = tx.Agents(ctx)
+		if agents, err = tx.Agents(ctx, filter); err != nil {
+			return err
+		}
+		total, err = tx.CountAgents(ctx)
 		return err
 	})
 	if err != nil {
 		return web.AgentList{}, fmt.Errorf("load agents: %w", err)
 	}
-	list := web.AgentList{Now: h.c.Now(), Live: q.live(), Query: q.name, Total: len(agents), Make: v.caller.MayMakeAgents()}
-	most := agentsShown
-	if q.few {
-		most = agentsFew
-	}
+	list := web.AgentList{Now: h.c.Now(), Live: q.live(), Query: q.name, Total: total, Make: v.caller.MayMakeAgents()}
 	for _, a := range agents {
-		if len(list.Rows) < most && q.matches(a) {
-			list.Rows = append(list.Rows, h.webAgent(v, a))
-		}
+		list.Rows = append(list.Rows, h.webAgent(v, a))
 	}
 	return list, nil
 }

@@ -71,19 +71,27 @@ func (h *Handler) Apps(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	v := viewerOf(ctx)
 	var grants []store.Grant
+	var agents []store.Agent
 	var n names
 	err := h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
 		if grants, err = tx.LiveGrants(ctx); err != nil {
 			return err
 		}
-		n, err = readNames(ctx, tx, v)
+		if n, err = readNames(ctx, tx, v); err != nil || len(grants) == 0 {
+			return err
+		}
+		ids := make([]store.AgentID, len(grants))
+		for i, g := range grants {
+			ids[i] = g.AgentID
+		}
+		agents, err = tx.Agents(ctx, store.AgentFilter{IDs: ids})
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("load apps: %w", err)
 	}
 	byID := map[store.AgentID]store.Agent{}
-	for _, a := range n.agents {
+	for _, a := range agents {
 		byID[a.ID] = a
 	}
 	page := web.Apps{Now: h.c.Now(), All: v.caller.Role != store.RoleMember}

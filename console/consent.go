@@ -150,7 +150,7 @@ func pick(ctx context.Context, orgs []viewer, id string) (viewer, error) {
 func (h *Handler) agentChoices(ctx context.Context, v viewer) ([]web.Choice, error) {
 	var agents []store.Agent
 	err := h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
-		agents, err = tx.Agents(ctx)
+		agents, err = tx.Agents(ctx, store.AgentFilter{Most: agentsShown})
 		return err
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func (h *Handler) agentChoices(ctx context.Context, v viewer) ([]web.Choice, err
 	}
 	var list []web.Choice
 	for _, a := range agents {
-		if a.RevokedAt != nil || !v.caller.MayChange(a.UserID) || len(list) == agentsShown {
+		if a.RevokedAt != nil || !v.caller.MayChange(a.UserID) {
 			continue
 		}
 		label := a.Name

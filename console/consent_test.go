@@ -116,7 +116,7 @@ func (p page) goesTo(t *testing.T) (string, url.Values) {
 func (s *house) agentsOf(t *testing.T, c store.Caller) (list []string) {
 	t.Helper()
 	s.as(t, c, func(tx *store.Tx) error {
-		agents, err := tx.Agents(t.Context())
+		agents, err := tx.Agents(t.Context(), store.AgentFilter{})
 		for _, a := range agents {
 			if a.RevokedAt == nil {
 				list = append(list, a.Name)
@@ -182,7 +182,7 @@ func TestConsentConnectsAnAppAsANewAgent(t *testing.T) {
 // wantLine expects a line in the audit log of c's organisation.
 func (s *house) wantLine(t *testing.T, c store.Caller, line string) {
 	t.Helper()
-	s.signedIn(t, c).shows("/activity", html.EscapeString(line))
+	s.signedIn(t, c).shows(html.EscapeString(line))
 }
 
 func TestConsentConnectsAnAppToAnAgentThereIs(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 	"github.com/getgraft/graft/internal/upstream"
 )
 
-// Config is what a Handler needs. All of it is required but Stop.
+// Config is what a Handler needs. All of it is required but Stop and Tried.
 type Config struct {
 	DB      *store.DB
 	Catalog *catalog.Catalog
@@ -41,6 +42,8 @@ type Config struct {
 	Streams func(store.AgentID) int
 	// LiveEvery is how often a live page looks for changes.
 	LiveEvery time.Duration
+	// Tried counts an attempt to sign in with an address, and refuses one too many. Nil: none is.
+	Tried func(w http.ResponseWriter, r *http.Request, email string) error
 	// Refused notes the word that a request was refused with, for its log line.
 	Refused func(ctx context.Context, word reason.Word)
 	// Stop ends the live streams when it is closed, while requests under way go on. Nil: never.

@@ -8,7 +8,7 @@
 //   - A password or an agent's token is in no error, log line, session or later page. A token is drawn once, as the
 //     answer to the POST that made it; a secret of the organisation never.
 //   - Opening an ask decides nothing. Whoever may not answer it sees what a missing one looks like.
-//   - Each change and each answer that a page makes is told to the audit log.
+//   - Each change and each answer that a page makes is told to the audit log, also where the browser does not wait for it.
 //   - An unknown address and a wrong password are one answer, after the same work.
 //   - Another member's agent, another organisation's and none are one page.
 //   - Every page is whole before its first byte is sent, so that an error is a page of its own.

@@ -17,7 +17,7 @@ func (h *Handler) NotFound(http.ResponseWriter, *http.Request) error { return re
 // under the request id that the page shows.
 func (h *Handler) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if there := whileThere(r).Context(); there.Err() != nil && errors.Is(err, there.Err()) {
 		return // the browser left
 	}
 	ref, id := reason.Of(err), h.c.RequestID(ctx)

@@ -40,6 +40,7 @@ const goodPassword = "seven green kettles sing"
 // A house is the console as a browser meets it, on one database.
 type house struct {
 	db      *store.DB
+	dsn     string
 	url     string
 	server  *httptest.Server
 	clock   *clock
@@ -53,6 +54,7 @@ type house struct {
 	stop    chan struct{}
 	gate    chan struct{} // a request to /slow waits for it once its session is loaded
 	loaded  chan struct{} // and says here that it is
+	over    sync.Map      // by path: closed once a request has ended, or its browser has left
 }
 
 // clock is now, moved.
@@ -84,7 +86,7 @@ func start(t *testing.T) *house { return startOn(t, storetest.URL(t), false) }
 // startOn serves the console on the database at dsn, under https if tls.
 func startOn(t *testing.T, dsn string, tls bool) *house {
 	t.Helper()
-	s := &house{clock: &clock{}, log: &syncBuffer{}, stop: make(chan struct{}), gate: make(chan struct{}), loaded: make(chan struct{})}
+	s := &house{dsn: dsn, clock: &clock{}, log: &syncBuffer{}, stop: make(chan struct{}), gate: make(chan struct{}), loaded: make(chan struct{})}
 	// Ten past, so that no test meets the full hour, when live streams say everything again.
 	s.clock.advance(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 10*time.Minute)))
 	s.db = storetest.Open(t, dsn, s.clock.now)
@@ -138,54 +140,57 @@ func (s *house) routes() http.Handler {
 	in := func(screen func(http.ResponseWriter, *http.Request) error) http.Handler {
 		return h.Session(h.Require(page(screen)))
 	}
+	act := func(screen func(http.ResponseWriter, *http.Request) error) http.Handler {
+		return h.Session(h.Require(h.Whole(page(screen))))
+	}
 	anybody := func(screen func(http.ResponseWriter, *http.Request) error) http.Handler {
 		return h.Session(page(screen))
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /apps", in(h.Apps))
 	mux.Handle("GET /agents/{id}/apps/{grant}/end", in(h.AppEndPage))
-	mux.Handle("POST /agents/{id}/apps/{grant}/end", in(h.AppEnd))
+	mux.Handle("POST /agents/{id}/apps/{grant}/end", act(h.AppEnd))
 	mux.Handle("GET /consent/{request}", in(h.Consent))
-	mux.Handle("POST /consent/{request}", in(h.ConsentAnswer))
+	mux.Handle("POST /consent/{request}", act(h.ConsentAnswer))
 	for path, handler := range map[string]http.Handler{
 		"GET /{$}":                      in(h.Home),
 		"GET /agents":                   in(h.Agents),
 		"GET /agents/new":               in(h.AgentNew),
-		"POST /agents":                  in(h.AgentCreate),
+		"POST /agents":                  act(h.AgentCreate),
 		"GET /agents/{id}":              in(h.Agent),
 		"GET /agents/{id}/revoke":       in(h.AgentRevokePage),
-		"POST /agents/{id}/revoke":      in(h.AgentRevoke),
+		"POST /agents/{id}/revoke":      act(h.AgentRevoke),
 		"GET /agents/{id}/token":        in(h.AgentToken),
-		"POST /agents/{id}/token":       in(h.AgentRenew),
-		"POST /agents/{id}/promote":     in(h.AgentPromote),
-		"POST /agents/{id}/demote":      in(h.AgentDemote),
+		"POST /agents/{id}/token":       act(h.AgentRenew),
+		"POST /agents/{id}/promote":     act(h.AgentPromote),
+		"POST /agents/{id}/demote":      act(h.AgentDemote),
 		"GET /asks":                     in(h.Asks),
 		"GET /asks/{id}":                in(h.Ask),
-		"POST /agents/{id}/answers":     in(h.AgentAskAgain),
-		"POST /asks/{id}":               in(h.AskAnswer),
+		"POST /agents/{id}/answers":     act(h.AgentAskAgain),
+		"POST /asks/{id}":               act(h.AskAnswer),
 		"GET /activity":                 in(h.Activity),
 		"GET /activity/verify":          in(h.ActivityVerify),
 		"GET /activity/{id}":            in(h.Run),
 		"GET /upstreams":                in(h.Upstreams),
-		"POST /upstreams":               in(h.UpstreamCreate),
+		"POST /upstreams":               act(h.UpstreamCreate),
 		"GET /upstreams/new":            in(h.UpstreamNew),
 		"GET /upstreams/{id}":           in(h.Upstream),
-		"POST /upstreams/{id}/test":     in(h.UpstreamTest),
+		"POST /upstreams/{id}/test":     act(h.UpstreamTest),
 		"GET /upstreams/{id}/change":    in(h.UpstreamChangePage),
-		"POST /upstreams/{id}/settings": in(h.UpstreamSettings),
-		"POST /upstreams/{id}/headers":  in(h.UpstreamHeaders),
+		"POST /upstreams/{id}/settings": act(h.UpstreamSettings),
+		"POST /upstreams/{id}/headers":  act(h.UpstreamHeaders),
 		"GET /upstreams/{id}/remove":    in(h.UpstreamRemovePage),
-		"POST /upstreams/{id}/remove":   in(h.UpstreamRemove),
-		"POST /secrets":                 in(h.SecretSet),
+		"POST /upstreams/{id}/remove":   act(h.UpstreamRemove),
+		"POST /secrets":                 act(h.SecretSet),
 		"GET /secrets/{id}/remove":      in(h.SecretRemovePage),
-		"POST /secrets/{id}/remove":     in(h.SecretRemove),
+		"POST /secrets/{id}/remove":     act(h.SecretRemove),
 		"GET /live/asks":                in(h.LiveAsks),
 		"GET /live/asks/{id}":           in(h.LiveAsk),
 		"GET /live/agents":              in(h.LiveAgents),
 		"GET /live/agents/{id}":         in(h.LiveAgent),
 		"GET /signin":                   anybody(h.SignInPage),
 		"POST /signin":                  anybody(h.SignIn),
-		"POST /signout":                 in(h.SignOut),
+		"POST /signout":                 act(h.SignOut),
 		"GET /setup/{token}":            anybody(h.SetupPage),
 		"POST /setup/{token}":           anybody(h.Setup),
 		"/":                             anybody(h.NotFound),
@@ -200,6 +205,9 @@ func (s *house) routes() http.Handler {
 	}
 	var n atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if over, asked := s.over.Load(r.URL.Path); asked {
+			context.AfterFunc(r.Context(), sync.OnceFunc(func() { close(over.(chan struct{})) }))
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 		id := fmt.Sprintf("request-%d", n.Add(1))
 		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestID{}, id)))
@@ -279,6 +287,37 @@ func (b *browser) post(path string, form ...string) page {
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return b.do(r)
+}
+
+// leave sends a form and leaves when something has come from reached.
+func (b *browser) leave(reached <-chan struct{}, path string, form ...string) {
+	b.t.Helper()
+	v := url.Values{}
+	for i := 0; i < len(form); i += 2 {
+		v.Add(form[i], form[i+1])
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.s.url+path, strings.NewReader(v.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		resp, err := b.http.Do(r)
+		if err == nil {
+			_ = resp.Body.Close()
+			b.t.Errorf("POST %s = %d before the browser left", path, resp.StatusCode)
+		}
+	}()
+	select {
+	case <-reached:
+	case <-left:
+	}
+	cancel()
+	<-left
 }
 
 // cookie is the browser's session cookie, or "".

@@ -4,15 +4,46 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"time"
 
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/store"
 )
 
+type thereKey struct{}
+
+// Whole is for requests that change something: the browser's leaving does not cut them off. What was changed by then
+// would otherwise stand without a word of it in the audit log.
+func (h *Handler) Whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), wholeTime)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, thereKey{}, r.Context())))
+	})
+}
+
+// wholeTime bounds a change whose browser may have left.
+const wholeTime = 10 * time.Second
+
+// whileThere is r as it was before Whole: for what may take long once the change is written down, and ends with the
+// browser's leaving.
+func whileThere(r *http.Request) *http.Request {
+	if ctx, ok := r.Context().Value(thereKey{}).(context.Context); ok {
+		return r.WithContext(ctx)
+	}
+	return r
+}
+
 // changed writes down what the viewer changed, in one sentence that holds no secret. It is done by then: where the log
 // cannot take it, that is told to whoever runs Graft, not to the viewer.
 func (h *Handler) changed(ctx context.Context, format string, args ...any) {
-	h.record(ctx, viewerOf(ctx).caller, audit.Entry{Kind: audit.Change, Outcome: audit.OK, Line: fmt.Sprintf(format, args...)})
+	h.recordAs(ctx, viewerOf(ctx).caller, format, args...)
+}
+
+// recordAs is changed where there is no viewer yet.
+func (h *Handler) recordAs(ctx context.Context, c store.Caller, format string, args ...any) {
+	h.record(ctx, c, audit.Entry{Kind: audit.Change, Outcome: audit.OK, Line: fmt.Sprintf(format, args...)})
 }
 
 // decided writes down how the viewer answered an ask.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -93,8 +94,11 @@ func (h *Handler) save(ctx context.Context) error {
 	return nil
 }
 
-// begin signs user in, in a session that nobody knew before and that holds nothing of an earlier one.
-func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, user store.UserID, org store.OrgID, flash string) error {
+type provenKey struct{}
+
+// begin signs user in, in a session that nobody knew before and that holds nothing of an earlier one. password is the
+// hash of the one that the user proved; where it is no longer theirs, it is reason.NotFound.
+func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, user store.UserID, password string, org store.OrgID, flash string) error {
 	if err := h.sessions.Clear(ctx); err != nil {
 		return fmt.Errorf("clear web session: %w", err)
 	}
@@ -109,7 +113,7 @@ func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, user store.U
 	if flash != "" {
 		h.sessions.Put(ctx, keyFlash, flash)
 	}
-	if err := h.save(ctx); err != nil {
+	if err := h.save(context.WithValue(ctx, provenKey{}, password)); err != nil {
 		return err
 	}
 	h.setCookie(w, h.sessions.Token(ctx), int(sessionLife/time.Second))
@@ -181,7 +185,11 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 		}
 		return nil
 	}
-	return s.system.SaveWebSession(ctx, store.HashToken(token), user, data, expires)
+	password, ok := ctx.Value(provenKey{}).(string)
+	if !ok {
+		return errors.New("a web session begins without a password that was proved")
+	}
+	return s.system.BeginWebSession(ctx, store.HashToken(token), user, password, data, expires)
 }
 
 // DeleteCtx implements scs.CtxStore.

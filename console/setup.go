@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -87,16 +88,17 @@ func (h *Handler) Setup(w http.ResponseWriter, r *http.Request) error {
 	if in.Password, err = h.passwords.hash(ctx, password); err != nil {
 		return fmt.Errorf("hash password: %w", err)
 	}
+	return h.use(w, r, s, in)
+}
+
+// use spends the link and signs in who did. From here on the browser's leaving hides nothing.
+func (h *Handler) use(w http.ResponseWriter, r *http.Request, s setup, in store.Setup) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), wholeTime)
+	defer cancel()
 	user, err := h.c.DB.System().UseLink(ctx, s.token, in)
 	if err != nil {
 		return fmt.Errorf("use one-time link: %w", err)
 	}
-	return h.enter(w, r, user, s)
-}
-
-// enter signs in who has just used a link.
-func (h *Handler) enter(w http.ResponseWriter, r *http.Request, user store.UserID, s setup) error {
-	ctx := r.Context()
 	orgs, err := h.c.DB.System().Memberships(ctx, user)
 	if err != nil {
 		return fmt.Errorf("load memberships of %s: %w", user, err)
@@ -107,10 +109,15 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request, user store.UserI
 	flash := "Your password is set. You are signed in."
 	if s.welcome() {
 		flash = orgs[0].OrgName + " is ready. You are its owner."
+		h.recordAs(ctx, newViewer(user, orgs[0]).caller, "Founded organisation %s", orgs[0].OrgName)
 	}
-	if err := h.begin(ctx, w, user, orgs[0].Org, flash); err != nil {
-		return err
+	for _, o := range orgs { // it is the password to each of them
+		h.recordAs(ctx, newViewer(user, o).caller, "Set a password by a one-time link")
 	}
+	if err := h.begin(ctx, w, user, in.Password, orgs[0].Org, flash); err != nil {
+		return fmt.Errorf("sign in by a one-time link: %w", err)
+	}
+	h.recordAs(ctx, newViewer(user, orgs[0]).caller, "Signed in")
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }

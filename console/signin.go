@@ -51,52 +51,66 @@ func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	email, password, next := r.PostForm.Get("email"), r.PostForm.Get("password"), localPath(r.PostForm.Get("next"))
-	user, ok, err := h.authenticate(r, email, password)
-	if err != nil {
-		return err
-	}
-	var orgs []store.Membership
-	if ok {
-		if orgs, err = h.c.DB.System().Memberships(ctx, user); err != nil {
-			return fmt.Errorf("load memberships of %s: %w", user, err)
+	if h.c.Tried != nil {
+		if err := h.c.Tried(w, r, email); err != nil {
+			return err
 		}
 	}
-	if len(orgs) == 0 {
+	for try := 1; ; try++ {
+		user, ok, err := h.authenticate(r, email, password)
+		if err != nil {
+			return err
+		}
+		var orgs []store.Membership
+		if ok {
+			if orgs, err = h.c.DB.System().Memberships(ctx, user.ID); err != nil {
+				return fmt.Errorf("load memberships of %s: %w", user.ID, err)
+			}
+		}
+		if len(orgs) > 0 {
+			err := h.begin(ctx, w, user.ID, user.Password, orgs[0].Org, "")
+			if err == nil {
+				h.recordAs(ctx, newViewer(user.ID, orgs[0]).caller, "Signed in")
+				http.Redirect(w, r, next, http.StatusSeeOther)
+				return nil
+			}
+			if !store.IsAbsent(err) {
+				return err
+			}
+			if try == 1 { // the password or its hash was changed while it was compared
+				continue
+			}
+		}
 		h.c.Refused(ctx, reason.SignInFailed)
 		return h.drawSignIn(w, r, reason.SignInFailed.Status(), web.SignIn{
 			Email: email, Next: next,
 			Error: "That email and password do not belong together. Try again, or ask whoever runs Graft for a new link.",
 		})
 	}
-	if err := h.begin(ctx, w, user, orgs[0].Org, ""); err != nil {
-		return err
-	}
-	http.Redirect(w, r, next, http.StatusSeeOther)
-	return nil
 }
 
-// authenticate finds the user whose address and password these are.
-func (h *Handler) authenticate(r *http.Request, email, password string) (store.UserID, bool, error) {
+// authenticate finds the user whose address and password these are, as they are now.
+func (h *Handler) authenticate(r *http.Request, email, password string) (store.User, bool, error) {
 	ctx := r.Context()
 	var user store.User
 	if store.CheckEmail(store.FoldEmail(email)) == nil {
 		var err error
 		if user, err = h.c.DB.System().UserByEmail(ctx, email); err != nil && !store.IsAbsent(err) {
-			return store.UserID{}, false, fmt.Errorf("load user: %w", err)
+			return store.User{}, false, fmt.Errorf("load user: %w", err)
 		}
 	}
 	found, err := h.passwords.compare(ctx, user.Password, password)
 	if err != nil {
-		return store.UserID{}, false, fmt.Errorf("compare password of %s: %w", user.ID, err)
+		return store.User{}, false, fmt.Errorf("compare password of %s: %w", user.ID, err)
 	}
 	if found.right && found.old {
-		h.rehash(r, user, password)
+		user.Password = h.rehash(r, user, password)
 	}
-	return user.ID, found.right, nil
+	return user, found.right, nil
 }
 
-// rehash brings a password's hash to today's cost. Where that fails the old hash is as good as it was.
-func (h *Handler) rehash(r *http.Request, user store.User, password string) {
+// rehash brings a password's hash to today's cost, and returns it. Where that fails the old hash is as good as it was.
+func (h *Handler) rehash(r *http.Request, user store.User, password string) string {
 	ctx := r.Context()
 	phc, err := h.passwords.hash(ctx, password)
 	if err == nil {
@@ -105,7 +119,9 @@ func (h *Handler) rehash(r *http.Request, user store.User, password string) {
 	if err != nil {
 		h.c.Log.WarnContext(ctx, "password not rehashed", slog.String("user", user.ID.String()), slog.Any("err", err),
 			slog.String("request_id", h.c.RequestID(ctx)))
+		return user.Password
 	}
+	return phc
 }
 
 // SignOut is POST /signout. A page that is for somebody else names itself, to be come back to.
@@ -120,6 +136,7 @@ func (h *Handler) SignOut(w http.ResponseWriter, r *http.Request) error {
 	if err := h.end(r.Context(), w); err != nil {
 		return err
 	}
+	h.changed(r.Context(), "Signed out")
 	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }

@@ -158,6 +158,10 @@ func (h *Handler) UpstreamCreate(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("add upstream: %w", err)
 	}
 	h.changed(ctx, "Added upstream %s", u.Name)
+	r = whileThere(r)
+	if u, err = h.c.Upstreams.Try(r.Context(), c, u.ID); err != nil {
+		return fmt.Errorf("list the upstream that was added: %w", err)
+	}
 	at := "/upstreams/" + u.ID.String()
 	if u.State == store.UpstreamOK {
 		return h.done(w, r, u.Name+" is added. "+offers(u.Tools), at)
@@ -309,6 +313,7 @@ func (h *Handler) UpstreamTest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	r = whileThere(r)
 	ctx, at := r.Context(), "/upstreams/"+u.ID.String()
 	err = h.c.Upstreams.Refresh(ctx, viewerOf(ctx).caller, u.ID)
 	if ref := reason.Of(err); err != nil {
@@ -414,6 +419,10 @@ func (h *Handler) UpstreamSettings(w http.ResponseWriter, r *http.Request) error
 		return fmt.Errorf("change upstream %s: %w", u.ID, err)
 	}
 	h.changed(ctx, "Changed the settings of upstream %s", u.Name)
+	r = whileThere(r)
+	if _, err := h.c.Upstreams.Try(r.Context(), viewerOf(ctx).caller, u.ID); err != nil {
+		return fmt.Errorf("list upstream %s: %w", u.ID, err)
+	}
 	return h.done(w, r, "The settings of "+u.Name+" are saved.", "/upstreams/"+u.ID.String())
 }
 
@@ -443,7 +452,8 @@ func (h *Handler) UpstreamHeaders(w http.ResponseWriter, r *http.Request) error 
 		return fmt.Errorf("set headers of upstream %s: %w", u.ID, err)
 	}
 	h.changed(ctx, "Replaced the headers of upstream %s", u.Name)
-	if err := h.c.Upstreams.Refresh(ctx, c, u.ID); reason.Of(err).Word == reason.Internal && err != nil {
+	r = whileThere(r)
+	if _, err := h.c.Upstreams.Try(r.Context(), c, u.ID); err != nil {
 		return fmt.Errorf("list upstream %s: %w", u.ID, err)
 	}
 	return h.done(w, r, "The headers of "+u.Name+" are replaced.", "/upstreams/"+u.ID.String())

@@ -95,6 +95,63 @@ func TestAnUpstreamWithoutItsSecretSaysWhichOneItNeeds(t *testing.T) {
 	wantStatus(t, b.post(secret), http.StatusNotFound)
 }
 
+// A change is written down whether or not the browser waits for what comes after it.
+func TestABrowserThatLeavesHidesNoChange(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	b := s.signedIn(t, storetest.Organisation(t, s.db))
+	srv := upstreamtest.Start(t, upstreamtest.Options{})
+	at := added(t, b.post("/upstreams", "name", "echo", "url", srv.URL))
+	reached := make(chan struct{}, 16)
+	srv.Script(func(_ http.ResponseWriter, r *http.Request, _ upstreamtest.Message) bool {
+		reached <- struct{}{}
+		<-r.Context().Done()
+		return true
+	})
+	b.leave(reached, at+"/settings", "trust_hints", "yes")
+	b.leave(reached, "/upstreams", "name", "hidden", "url", srv.URL)
+	b.leave(reached, at+"/headers", "header_1", "X-Key", "secret_header_1", "x")
+	p := b.shows("Replaced the headers of upstream echo")
+	wantText(t, p, "Changed the settings of upstream echo", "Added upstream hidden")
+	wantText(t, b.get(at), "Trusted")
+}
+
+// A change that waits when the browser leaves is carried out and written down, or neither.
+func TestAChangeIsNotCutOff(t *testing.T) {
+	t.Parallel()
+	s := startOn(t, storetest.PrivateURL(t), false)
+	owner := storetest.Organisation(t, s.db)
+	b := s.signedIn(t, owner)
+	agent, _ := storetest.Agent(t, s.db, owner, "hermes")
+	locked, blocked, unlock := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	held := make(chan error, 1)
+	go func() {
+		held <- s.db.As(t.Context(), owner, func(tx *store.Tx) error {
+			if _, err := tx.RenewAgentToken(t.Context(), agent.ID); err != nil {
+				return err
+			}
+			close(locked)
+			<-unlock
+			return nil
+		})
+	}()
+	<-locked
+	go func() {
+		defer close(blocked)
+		for storetest.Tamper(t, s.dsn, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+		}
+	}()
+	path, over := "/agents/"+agent.ID.String()+"/revoke", make(chan struct{})
+	s.over.Store(path, over)
+	b.leave(blocked, path)
+	<-over // it is seen there that the browser left
+	close(unlock)
+	if err := <-held; err != nil {
+		t.Fatal(err)
+	}
+	b.shows("Revoked agent hermes")
+}
+
 // secretAt is the path of the question about the one secret there is.
 func secretAt(t *testing.T, b *browser) string {
 	t.Helper()

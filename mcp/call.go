@@ -80,7 +80,8 @@ func (q *request) run(ctx context.Context, meta *metaTool, wire string, args jso
 	return q.invoke(ctx, invoke.Call{Caller: q.caller, Tool: wire, Args: args, Client: q})
 }
 
-// named is what a name means to an agent: a meta-tool, or the wire name of a tool. "" is nothing.
+// named is what a name means to an agent: a meta-tool, or the wire name of a tool. "" is nothing, as is a name that is
+// longer than any tool's: it would be carried on into the working set and the log.
 func (h *Handler) named(ctx context.Context, c store.Caller, name string) (meta *metaTool, wire string, err error) {
 	v, err := h.view(ctx, c)
 	if err != nil {
@@ -88,6 +89,9 @@ func (h *Handler) named(ctx context.Context, c store.Caller, name string) (meta 
 	}
 	if v.bound != nil {
 		return nil, v.bound[name], nil
+	}
+	if len(name) > catalog.MaxWire {
+		return nil, "", nil
 	}
 	return h.metaTool(name), name, nil
 }

@@ -143,6 +143,23 @@ func TestCallsThatDoNotFit(t *testing.T) {
 			t.Errorf("tools/call %s = %s, want code %d", x.params, a.body, x.code)
 		}
 	}
+	long := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + strings.Repeat("long", 250_000) + `"}}`)
+	if code, _ := rpcError(long); code != -32602 {
+		t.Errorf("tools/call of a name of 1 MB = %.200s, want code -32602", long.body)
+	}
+	eventually(t, "what was refused to be written down", func() bool { return audited(t, k, "tool_not_found") >= 3 })
+	err := k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) error {
+		links, err := tx.AuditEntries(t.Context(), store.AuditFilter{})
+		for _, l := range links {
+			if len(l.Tool) > 200 {
+				t.Errorf("a name of %d bytes is in the log", len(l.Tool))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Absent, null and empty arguments are one.
 	for _, params := range []string{`{"name":"builtin__reshape"}`, `{"name":"builtin__reshape","arguments":null}`} {
 		a := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + params + `}`)

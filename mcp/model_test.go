@@ -32,6 +32,7 @@ func TestSessionsAndStreamsFollowTheModel(t *testing.T) {
 			revoked bool
 		}
 		var agents []*agent
+		k.Owner = organisation(t, k) // a user has only so many
 		for range 2 {
 			a, token := k.Agent(t)
 			agents = append(agents, &agent{Agent: a, token: token})

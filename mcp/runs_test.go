@@ -406,7 +406,7 @@ func TestARunWhoseReplicaIsGoneIsLost(t *testing.T) {
 	run := store.NewID[store.RunKind](clock.now())
 	self := store.Caller{Org: k.Owner.Org, User: k.Owner.User, Agent: agent.ID, Role: k.Owner.Role, Via: store.ViaBearer}
 	err := k.DB.As(t.Context(), self, func(tx *store.Tx) error {
-		return tx.StartRun(t.Context(), store.Run{ID: run, AgentID: agent.ID, Tool: "work__wait", Args: []byte("sealed"), StartedAt: clock.now()})
+		return tx.StartRun(t.Context(), store.Run{ID: run, AgentID: agent.ID, Tool: "work__wait", StartedAt: clock.now()})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -107,7 +107,7 @@ CREATE INDEX oauth_token_grant_idx ON oauth_token (org_id, grant_id);
 CREATE INDEX oauth_token_answer_idx ON oauth_token (retired_at) WHERE answer IS NOT NULL;
 SELECT tenant_table('oauth_token');
 CREATE POLICY system ON oauth_token TO graft_system USING (true) WITH CHECK (true);
-GRANT SELECT (hash, grant_id, org_id, retired_at), UPDATE (answer) ON oauth_token TO graft_system;
+GRANT SELECT (hash, grant_id, org_id, retired_at, answer), UPDATE (answer) ON oauth_token TO graft_system;
 
 -- Access tokens that were revoked before they ran out (RFC 7009 §2.1), until they would have.
 CREATE TABLE oauth_denied (

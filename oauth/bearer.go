@@ -131,5 +131,10 @@ func (v *Verifier) access(ctx context.Context, token string) (proven, error) {
 	if g.Agent != a.agent || g.Org != a.org || g.ClientID != a.client {
 		return proven{}, reason.NotFound
 	}
-	return proven{g.Caller(), a.expires}, nil
+	return proven{holder(g), a.expires}, nil
+}
+
+// holder is who acts by what was given of a grant.
+func holder(g store.GrantOf) store.Caller {
+	return store.Caller{Org: g.Org, User: g.User, Agent: g.Agent, Grant: g.Grant, Role: g.Role, Via: store.ViaBearer}
 }

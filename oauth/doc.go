@@ -21,6 +21,8 @@
 //     invalid_grant: clients throw their registration or their tokens away on those.
 //   - A token is read from the Authorization header alone: not from the query, a body or a cookie.
 //   - Opaque tokens are stored and compared as SHA-256, and no error, log line or answer holds one.
+//   - What is at a client's URL is read through egress, within bounds, and never on the way of a token. What is not good is
+//     not kept.
 //   - Nothing is redirected to an address before it is proven to be the client's.
 //   - The issuer and the resource follow from the configured origin, never from a request.
 package oauth

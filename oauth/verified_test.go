@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -174,6 +175,26 @@ func BenchmarkVerify(b *testing.B) {
 	token, hash := store.NewToken(store.StaticTokenPrefix)
 	c := caller()
 	if _, err := v.resolve(b.Context(), hash, func(context.Context) (proven, error) { return proven{Caller: c}, nil }); err != nil {
+		b.Fatal(err)
+	}
+	h := http.Header{"Authorization": {"Bearer " + token}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if got, err := v.Verify(b.Context(), h); err != nil || got != c {
+			b.Fatal(got, err)
+		}
+	}
+}
+
+// BenchmarkVerifyAccess is the same for an access token, whose end is looked at each time.
+func BenchmarkVerifyAccess(b *testing.B) {
+	v := &Verifier{verified: memory(b, func() bool { return true })}
+	token := strings.Repeat("a", 36) + "." + strings.Repeat("b", 480) + "." + strings.Repeat("c", 86) // as long as ours are
+	c := caller()
+	c.Grant = store.NewID[store.GrantKind](time.Now())
+	if _, err := v.resolve(b.Context(), store.HashToken(token), func(context.Context) (proven, error) {
+		return proven{c, time.Now().Add(time.Hour)}, nil
+	}); err != nil {
 		b.Fatal(err)
 	}
 	h := http.Header{"Authorization": {"Bearer " + token}}

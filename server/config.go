@@ -1,14 +1,23 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/getgraft/graft/internal/egress"
+	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/oauth"
 )
 
 // Config is every setting of `graft serve`. Its tags are the documentation: flags, environment and help.
@@ -21,8 +30,15 @@ type Config struct {
 	TrustedProxies []string `env:"GRAFT_TRUSTED_PROXIES" help:"Addresses or CIDRs of proxies whose X-Forwarded-For is believed."`
 
 	RateMCP    string `name:"rate-mcp" env:"GRAFT_RATE_MCP" default:"50/s:200" help:"Requests to /mcp, per agent: N/s, N/m, N/s:BURST or off."`
-	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address."`
+	RateSignIn string `name:"rate-signin" env:"GRAFT_RATE_SIGNIN" default:"10/m" help:"Attempts to sign in, per address; five times as many per account."`
 	RateAPI    string `name:"rate-api" env:"GRAFT_RATE_API" default:"20/s" help:"State-changing requests in the console, per user."`
+	RateOAuth  string `name:"rate-oauth" env:"GRAFT_RATE_OAUTH" default:"20/s:200" help:"Requests for authorization and tokens, per address. Many people's apps may share one."`
+	// Clients of one vendor register from a few addresses, so this is not as low as it looks.
+	RateRegister string `name:"rate-register" env:"GRAFT_RATE_REGISTER" default:"60/m" help:"Clients that register, per address."`
+
+	OAuthClients string `name:"oauth-clients" env:"GRAFT_OAUTH_CLIENTS" type:"path" help:"JSON file of client ID metadata documents by their URL, used in place of what is at the URL."`
+
+	OpenAIChallenge string `name:"openai-challenge" env:"GRAFT_OPENAI_CHALLENGE" help:"What /.well-known/openai-apps-challenge answers, by which OpenAI verifies the domain of a listed app."`
 
 	Retention `embed:""`
 
@@ -119,7 +135,10 @@ type settings struct {
 	proxies []netip.Prefix
 	mcp     rate
 	signIn  rate
+	account rate // of attempts to sign in to one account
 	api     rate
+
+	oauth, register rate
 }
 
 // Wrong is the error of settings that are wrong: a line for each, which begins with the name of its variable.
@@ -179,15 +198,52 @@ func (c Config) settle() (settings, error) {
 		{"GRAFT_RATE_MCP", c.RateMCP, &s.mcp},
 		{"GRAFT_RATE_SIGNIN", c.RateSignIn, &s.signIn},
 		{"GRAFT_RATE_API", c.RateAPI, &s.api},
+		{"GRAFT_RATE_OAUTH", c.RateOAuth, &s.oauth},
+		{"GRAFT_RATE_REGISTER", c.RateRegister, &s.register},
 	} {
 		var err error
 		if *r.into, err = parseRate(r.text); err != nil {
 			wrong.Add(r.name, "%v", err)
 		}
 	}
+	if _, err := c.ClientDocuments(); err != nil {
+		wrong.Add("GRAFT_OAUTH_CLIENTS", "must be a JSON file of client ID metadata documents by their URL: %v", err)
+	}
+	if strings.ContainsFunc(c.OpenAIChallenge, func(r rune) bool { return r <= ' ' || r > '~' }) || len(c.OpenAIChallenge) > 512 {
+		wrong.Add("GRAFT_OPENAI_CHALLENGE", "must be the token alone, without spaces")
+	}
+	s.account = rate{perAccount * s.signIn.Requests, s.signIn.Window}
 	c.Database.check(&wrong)
 	c.Egress.check(&wrong)
 	return s, wrong.err()
+}
+
+// ClientDocuments are the client ID metadata documents that the operator gives, by URL. An error names each that is not
+// good.
+func (c Config) ClientDocuments() (map[string][]byte, error) {
+	if c.OAuthClients == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.OAuthClients)
+	if err != nil {
+		return nil, err
+	}
+	var raw map[string]jsontext.Value
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, fmt.Errorf("read %s: %w", c.OAuthClients, err)
+	}
+	documents := make(map[string][]byte, len(raw))
+	var bad []string
+	for _, url := range slices.Sorted(maps.Keys(raw)) {
+		if err := oauth.CheckDocument(url, raw[url]); err != nil {
+			bad = append(bad, fmt.Sprintf("%q: %s", url, reason.Of(err).Message))
+		}
+		documents[url] = raw[url]
+	}
+	if len(bad) > 0 {
+		return nil, errors.New(strings.Join(bad, "; "))
+	}
+	return documents, nil
 }
 
 // Check reports everything that is wrong with a, as a Wrong.
@@ -211,8 +267,9 @@ func (a Address) check(wrong *Wrong) *url.URL {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		wrong.Add("GRAFT_ORIGIN", "must be http:// or https:// and a host, not %q", origin)
-	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ToLower(origin) != origin:
-		wrong.Add("GRAFT_ORIGIN", "must be scheme, host and port alone, in lower case, without a slash at the end, not %q", origin)
+	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ToLower(origin) != origin,
+		u.Scheme == "https" && u.Port() == "443", u.Scheme == "http" && u.Port() == "80":
+		wrong.Add("GRAFT_ORIGIN", "must be scheme, host and port alone, in lower case, without a slash at the end and without the port that goes without saying, not %q", origin)
 	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
 		wrong.Add("GRAFT_ORIGIN", "must be https unless its host is loopback, not %q", origin)
 	default:

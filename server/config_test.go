@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,7 +13,7 @@ import (
 func fine() server.Config {
 	return server.Config{
 		Database: server.Database{DatabaseConns: 16, Log: "text"},
-		Address:  server.Address{Listen: "127.0.0.1:8080"}, RateMCP: "50/s:200", RateSignIn: "10/m", RateAPI: "20/s",
+		Address:  server.Address{Listen: "127.0.0.1:8080"}, RateMCP: "50/s:200", RateSignIn: "10/m", RateAPI: "20/s", RateOAuth: "20/s:200", RateRegister: "60/m",
 	}
 }
 
@@ -23,7 +25,7 @@ func TestConfigReportsEveryProblemByName(t *testing.T) {
 	c := server.Config{
 		Database: server.Database{DatabaseConns: 1, Log: "xml", DatabaseURL: "postgres://x"},
 		Address:  server.Address{Listen: "8080", Origin: "https://host/path"}, OriginsAllow: []string{"inspector"}, TrustedProxies: []string{"10.0.0.0/99"},
-		RateMCP: "many", RateSignIn: "0/s", RateAPI: "20/h", MetricsListen: "x",
+		RateMCP: "many", RateSignIn: "0/s", RateAPI: "20/h", RateOAuth: "20/s", RateRegister: "60/m", MetricsListen: "x",
 	}
 	err := c.Check()
 	if err == nil {
@@ -86,5 +88,51 @@ func TestConfigOneByOne(t *testing.T) {
 		if (err == nil) != (x.wrong == "") || err != nil && !strings.Contains(err.Error(), x.wrong) {
 			t.Errorf("%s: Check = %v, want %q named", name, err, x.wrong)
 		}
+	}
+}
+
+func TestClientDocumentsAreReadAndEachBadOneIsNamed(t *testing.T) {
+	t.Parallel()
+	file := func(text string) server.Config {
+		c := fine()
+		c.OAuthClients = filepath.Join(t.TempDir(), "clients.json")
+		if err := os.WriteFile(c.OAuthClients, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	const app = `{"client_id": "https://app.example/client", "client_name": "App", "redirect_uris": ["http://localhost/callback"]}`
+	c := file(`{"https://app.example/client": ` + app + `}`)
+	if err := c.Check(); err != nil {
+		t.Errorf("Check with a good document = %v", err)
+	}
+	documents, err := c.ClientDocuments()
+	if got := string(documents["https://app.example/client"]); err != nil || len(documents) != 1 || got != app {
+		t.Errorf("ClientDocuments = %q, %v, want the one of the file", documents, err)
+	}
+	for text, named := range map[string][]string{
+		`[]`: {"clients.json"},
+		`{"https://twice.example/client": {}, "https://twice.example/client": {}}`: {"clients.json", "https://twice.example/client"},
+		`{"https://app.example/client": ` + app + `, "https://b.example/client": ` + app + `, "http://c.example/client": {}}`: {
+			`"https://b.example/client"`, "client_id is not exactly", `"http://c.example/client"`, "does not begin with https://",
+		},
+	} {
+		err := file(text).Check()
+		for _, name := range append(named, "GRAFT_OAUTH_CLIENTS") {
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("Check with %s = %v, want %s named", text, err, name)
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), `"https://app.example/client"`) {
+			t.Errorf("Check with %s = %v, which names the good one", text, err)
+		}
+	}
+	absent := fine()
+	absent.OAuthClients = filepath.Join(t.TempDir(), "absent.json")
+	if err := absent.Check(); err == nil || !strings.Contains(err.Error(), "GRAFT_OAUTH_CLIENTS") {
+		t.Errorf("Check without the file = %v, want GRAFT_OAUTH_CLIENTS named", err)
+	}
+	if documents, err := fine().ClientDocuments(); documents != nil || err != nil {
+		t.Errorf("ClientDocuments without the setting = %q, %v, want none", documents, err)
 	}
 }

@@ -7,5 +7,6 @@
 //   - On /mcp the bearer is checked before any method, version, session or body.
 //   - An error becomes words once, here; one that is no refusal is answered as internal with a request id, and its
 //     text goes to the log alone.
+//   - The pages of one user do not take all connections to the database: they are few at a time.
 //   - Nothing here reads the environment: Config is filled by cmd.
 package server

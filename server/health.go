@@ -3,8 +3,12 @@ package server
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
+	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/migrations"
 )
 
@@ -19,15 +23,13 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 // readyz says whether this replica should get requests: it is not stopping, the database answers, and its schema
 // is not older than this binary needs.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
 	checks := map[string]string{"stopping": "ok", "database": "ok", "bus": "ok", "migrations": "ok"}
 	ready := true
 	fail := func(check, what string) { checks[check], ready = what, false }
 	if s.stopping.Load() {
 		fail("stopping", "this replica is stopping")
 	}
-	switch v, err := s.db.System().SchemaVersion(ctx); {
+	switch v, err := s.schema.version(r.Context(), s.db); {
 	case err != nil:
 		fail("database", "does not answer")
 		fail("migrations", "not known")
@@ -42,4 +44,38 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusServiceUnavailable
 	}
 	writeJSON(w, status, map[string]any{"ready": ready, "checks": checks})
+}
+
+// schemaKnown is how long the version of the schema is taken for known, and the database for answering. Anybody may ask.
+const schemaKnown = 250 * time.Millisecond
+
+// schema is the version of the database's schema. Who asks at once asks once.
+type schema struct {
+	flight singleflight.Group
+
+	mu   sync.Mutex
+	read time.Time
+	last int64
+}
+
+func (c *schema) version(ctx context.Context, db *store.DB) (int64, error) {
+	c.mu.Lock()
+	last, known := c.last, time.Since(c.read) < schemaKnown
+	c.mu.Unlock()
+	if known {
+		return last, nil
+	}
+	v, err, _ := c.flight.Do("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		v, err := db.System().SchemaVersion(ctx)
+		if err == nil {
+			c.mu.Lock()
+			c.last, c.read = v, time.Now()
+			c.mu.Unlock()
+		}
+		return v, err
+	})
+	last, _ = v.(int64)
+	return last, err
 }

@@ -46,7 +46,7 @@ func TestReasonsThatAFaceAnswersAreLogged(t *testing.T) {
 // X-Forwarded-For is a header that anybody can send: only what trusted proxies added to it counts.
 func TestAddressBelievesTrustedProxiesOnly(t *testing.T) {
 	t.Parallel()
-	c := Config{Database: Database{DatabaseConns: 2, Log: "text"}, Address: Address{Listen: ":8080"}, TrustedProxies: []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8"}, RateMCP: "off", RateSignIn: "off", RateAPI: "off"}
+	c := Config{Database: Database{DatabaseConns: 2, Log: "text"}, Address: Address{Listen: ":8080"}, TrustedProxies: []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8"}, RateMCP: "off", RateSignIn: "off", RateAPI: "off", RateOAuth: "off", RateRegister: "off"}
 	set, err := c.settle()
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -194,6 +195,42 @@ func TestRatesAreHeldPerAgentAndAddress(t *testing.T) {
 	}
 }
 
+// Guesses at one account are counted together, from wherever they come. Nobody at one address keeps its owner out.
+func TestGuessesAtOneAccountAreCounted(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Replicas: 1, Configure: func(c *server.Config) {
+		c.RateSignIn, c.TrustedProxies = "2/m", []string{"127.0.0.1"}
+	}})
+	k.SignIn(t, k.Owner)
+	var email string
+	list, err := k.DB.System().Memberships(t.Context(), k.Owner.User)
+	if err == nil {
+		email = list[0].Email
+	}
+	try := func(from int, email, password string) int {
+		return ask(t, bare, "POST", k.Replicas()[0].URL+"/signin", fields("email", email, "password", password), form,
+			"X-Forwarded-For: 192.0.2."+strconv.Itoa(from), "Host: "+strings.TrimPrefix(k.URL, "http://")).status
+	}
+	for range 4 {
+		try(1, email, "guess")
+	}
+	if status := try(2, email, "correct horse battery"); status != http.StatusSeeOther {
+		t.Errorf("the owner's sign-in beside somebody who guesses = %d, want 303", status)
+	}
+	limited := 0
+	for from := range 30 { // a window may turn over once on the way
+		if try(10+from, " "+strings.ToUpper(email), "guess") == http.StatusTooManyRequests {
+			limited++
+		}
+	}
+	if limited < 8 {
+		t.Errorf("of 30 guesses from 30 addresses %d were refused, want all beyond 5 times 2 a minute", limited)
+	}
+	if status := try(3, "another@example.com", "guess"); status != http.StatusUnauthorized {
+		t.Errorf("an attempt at another account = %d, want 401", status)
+	}
+}
+
 func TestDatabaseOutageIs503(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{Private: true})
@@ -224,7 +261,7 @@ func TestUnknownPathsAnswerTheirReader(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{})
 	for path, kind := range map[string]string{
-		"/.well-known/oauth-authorization-server": "application/json", "/.well-known/openid-configuration": "application/json",
+		"/.well-known/openid-configuration": "application/json", "/.well-known/openid-configuration/mcp": "application/json", "/.well-known/else": "application/json",
 		"/mcp/.well-known/oauth-authorization-server": "application/json", "/nowhere": "text/html", "/agents/x/y/z": "text/html",
 	} {
 		a := ask(t, bare, "GET", k.URL+path, "")

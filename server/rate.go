@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/httprate"
 
 	"github.com/getgraft/graft/internal/reason"
+	"github.com/getgraft/graft/internal/store"
 )
 
 // A rate is at most Requests in any Window, kept by each replica for itself. The zero rate limits nothing.
@@ -53,6 +54,22 @@ func (r rate) limit(key httprate.KeyFunc, refuse func(http.ResponseWriter, *http
 		return func(next http.Handler) http.Handler { return next }
 	}
 	return l.Handler
+}
+
+// perAccount is how many times the rate of an address one account is tried at, from all addresses together. It is more
+// than one, so that nobody at one address keeps the account's owner out.
+const perAccount = 5
+
+// tried counts an attempt to sign in to an account, and refuses it above perAccount times the rate: whoever has many
+// addresses guesses one password no faster. It knows the account by what was typed, so that one that is not there looks
+// the same. Nothing happens to the account itself. Retry-After is set where it refuses.
+func (s *Server) tried(w http.ResponseWriter, r *http.Request, email string) error {
+	email = store.FoldEmail(email)
+	isOne := store.CheckEmail(email) == nil
+	if s.accountLimit != nil && isOne && s.accountLimit.OnLimit(w, r, email) {
+		return s.c.account.refusal()
+	}
+	return nil
 }
 
 // limitMCP holds each agent to its rate.

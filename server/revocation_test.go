@@ -123,6 +123,25 @@ func TestRevocationHoldsOnEveryReplica(t *testing.T) {
 	}
 	_, bystander := k.Agent(t)
 	known(t, k, bystander)
+	for what, end := range map[string]func(*store.Tx, access) error{
+		"grant":        func(tx *store.Tx, a access) error { _, err := tx.EndGrant(t.Context(), a.holder.Grant); return err },
+		"access token": func(tx *store.Tx, a access) error { return tx.DenyToken(t.Context(), a.id, time.Now().Add(time.Hour)) },
+		"its agent":    func(tx *store.Tx, a access) error { return tx.RevokeAgent(t.Context(), a.holder.Agent) },
+	} {
+		a := connect(t, k)
+		known(t, k, a.token)
+		as := k.Owner
+		if what == "access token" {
+			as = a.holder
+		}
+		began := time.Now()
+		if err := k.DB.As(t.Context(), as, func(tx *store.Tx) error { return end(tx, a) }); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if took := refusedWithin(t, k, a.token, began); took > within {
+			t.Errorf("%s: refused everywhere after %v, want %v", what, took, within)
+		}
+	}
 	for what, owner := range agents {
 		a, token := storetest.Agent(t, k.DB, owner, "ends-with-"+what)
 		known(t, k, token)
@@ -157,6 +176,21 @@ func TestRevocationHoldsWithTheBusCut(t *testing.T) {
 				}
 				if took := refusedWithin(t, k, token, began); took > within {
 					t.Errorf("refused everywhere after %v, want %v", took, within)
+				}
+				ls.all((*storetest.Line).Flow)
+				ls.all((*storetest.Line).Cut)
+				healthy(t, k, true)
+
+				app := connect(t, k)
+				known(t, k, app.token)
+				ls.all(harm)
+				began = time.Now()
+				err = k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) error { _, err := tx.EndGrant(t.Context(), app.holder.Grant); return err })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := refusedWithin(t, k, app.token, began); took > within {
+					t.Errorf("an app is refused everywhere after %v, want %v", took, within)
 				}
 				ls.all((*storetest.Line).Flow)
 				ls.all((*storetest.Line).Cut)
@@ -232,6 +266,7 @@ func BenchmarkRevocation(b *testing.B) {
 	second := k.Replicas()[1]
 	for b.Loop() {
 		b.StopTimer()
+		k.Owner = storetest.Organisation(b, k.DB) // a user makes only so many
 		a, token := k.Agent(b)
 		for range 3 {
 			askReplica(b, k, second, token)

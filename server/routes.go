@@ -1,11 +1,14 @@
 package server
 
 import (
+	"context"
+	"io"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"github.com/getgraft/graft/oauth"
 	"github.com/getgraft/graft/web"
 )
 
@@ -31,12 +34,32 @@ func (s *Server) routes() http.Handler {
 		r.HandleFunc("/mcp/", s.mcpHandler)
 	})
 
+	// The authorization server: what programs ask of it.
+	r.Group(func(r chi.Router) {
+		r.Use(s.recovered(s.failMCP), capBody(maxBody), s.ownHost(s.failMCP))
+		for _, at := range []string{"", "/mcp", "/mcp/"} {
+			r.HandleFunc("/.well-known/oauth-protected-resource"+at, s.oauth.ResourceMetadata)
+			r.HandleFunc("/.well-known/oauth-authorization-server"+at, s.oauth.ServerMetadata)
+			r.HandleFunc("/.well-known/openid-configuration"+at, s.oauth.NoOpenID)
+		}
+		r.HandleFunc("/mcp/.well-known/*", s.oauth.NoOpenID)
+		r.Get("/.well-known/openai-apps-challenge", s.openAIChallenge)
+		r.HandleFunc("/.well-known/jwks.json", s.oauth.Keys(s.publicKeys))
+		r.With(s.c.register.limit(s.addressKey, s.oauth.Fail)).HandleFunc("/mcp/oauth/register", s.oauth.Register)
+		limited := r.With(s.c.oauth.limit(s.addressKey, s.oauth.Fail))
+		limited.HandleFunc("/mcp/oauth/token", s.oauth.Token)
+		limited.HandleFunc("/mcp/oauth/revoke", s.oauth.Revoke)
+	})
+
 	// The console.
 	h := s.console
 	r.Group(func(r chi.Router) {
 		r.Use(secured, s.recovered(s.failPage), capBody(maxForm), s.ownHost(s.failPage))
 		r.Handle("/static/*", web.Static())
 		r.Get("/favicon.ico", s.favicon)
+
+		// Where a client sends the person's browser.
+		r.With(s.c.oauth.limit(s.addressKey, s.failPage)).Get("/mcp/oauth/authorize", s.page(s.oauth.Authorize))
 
 		r.Group(func(r chi.Router) {
 			r.Use(s.sameOrigin, h.Session)
@@ -48,50 +71,72 @@ func (s *Server) routes() http.Handler {
 
 			r.Group(func(r chi.Router) {
 				r.Use(h.Require, noteCaller)
-				acts := r.With(s.c.api.limit(userKey, s.failPage))
-				r.Get("/", s.page(h.Home))
+				acts := r.With(s.c.api.limit(userKey, s.failPage), h.Whole)
+				reads := r.With(s.pages.limit(s.failPage))
+				reads.Get("/", s.page(h.Home))
 				acts.Post("/signout", s.page(h.SignOut))
-				r.Get("/agents", s.page(h.Agents))
+				reads.Get("/agents", s.page(h.Agents))
 				acts.Post("/agents", s.page(h.AgentCreate))
-				r.Get("/agents/new", s.page(h.AgentNew))
-				r.Get("/agents/{id}", s.page(h.Agent))
-				r.Get("/agents/{id}/token", s.page(h.AgentToken))
+				reads.Get("/agents/new", s.page(h.AgentNew))
+				reads.Get("/agents/{id}", s.page(h.Agent))
+				reads.Get("/agents/{id}/token", s.page(h.AgentToken))
 				acts.Post("/agents/{id}/token", s.page(h.AgentRenew))
 				acts.Post("/agents/{id}/answers", s.page(h.AgentAskAgain))
-				r.Get("/agents/{id}/revoke", s.page(h.AgentRevokePage))
+				reads.Get("/agents/{id}/revoke", s.page(h.AgentRevokePage))
 				acts.Post("/agents/{id}/revoke", s.page(h.AgentRevoke))
 				acts.Post("/agents/{id}/promote", s.page(h.AgentPromote))
 				acts.Post("/agents/{id}/demote", s.page(h.AgentDemote))
-				r.Get("/asks", s.page(h.Asks))
-				r.Get("/asks/{id}", s.page(h.Ask))
+				reads.Get("/asks", s.page(h.Asks))
+				reads.Get("/asks/{id}", s.page(h.Ask))
 				acts.Post("/asks/{id}", s.page(h.AskAnswer))
-				r.Get("/activity", s.page(h.Activity))
-				r.Get("/activity/verify", s.page(h.ActivityVerify))
-				r.Get("/activity/{id}", s.page(h.Run))
-				r.Get("/upstreams", s.page(h.Upstreams))
+				reads.Get("/activity", s.page(h.Activity))
+				reads.Get("/activity/verify", s.page(h.ActivityVerify))
+				reads.Get("/activity/{id}", s.page(h.Run))
+				reads.Get("/upstreams", s.page(h.Upstreams))
 				acts.Post("/upstreams", s.page(h.UpstreamCreate))
-				r.Get("/upstreams/new", s.page(h.UpstreamNew))
-				r.Get("/upstreams/{id}", s.page(h.Upstream))
+				reads.Get("/upstreams/new", s.page(h.UpstreamNew))
+				reads.Get("/upstreams/{id}", s.page(h.Upstream))
 				acts.Post("/upstreams/{id}/test", s.page(h.UpstreamTest))
-				r.Get("/upstreams/{id}/change", s.page(h.UpstreamChangePage))
+				reads.Get("/upstreams/{id}/change", s.page(h.UpstreamChangePage))
 				acts.Post("/upstreams/{id}/settings", s.page(h.UpstreamSettings))
 				acts.Post("/upstreams/{id}/headers", s.page(h.UpstreamHeaders))
-				r.Get("/upstreams/{id}/remove", s.page(h.UpstreamRemovePage))
+				reads.Get("/upstreams/{id}/remove", s.page(h.UpstreamRemovePage))
 				acts.Post("/upstreams/{id}/remove", s.page(h.UpstreamRemove))
 				acts.Post("/secrets", s.page(h.SecretSet))
-				r.Get("/secrets/{id}/remove", s.page(h.SecretRemovePage))
+				reads.Get("/secrets/{id}/remove", s.page(h.SecretRemovePage))
 				acts.Post("/secrets/{id}/remove", s.page(h.SecretRemove))
 				r.Get("/live/asks", s.page(h.LiveAsks))
 				r.Get("/live/asks/{id}", s.page(h.LiveAsk))
 				r.Get("/live/agents", s.page(h.LiveAgents))
 				r.Get("/live/agents/{id}", s.page(h.LiveAgent))
-				r.Get("/agents/{id}/apps/{grant}/end", s.page(h.AppEndPage))
+				reads.Get("/agents/{id}/apps/{grant}/end", s.page(h.AppEndPage))
 				acts.Post("/agents/{id}/apps/{grant}/end", s.page(h.AppEnd))
-				r.Get("/apps", s.page(h.Apps))
-				r.Get("/consent/{request}", s.page(h.Consent))
+				reads.Get("/apps", s.page(h.Apps))
+				reads.Get("/consent/{request}", s.page(h.Consent))
 				acts.Post("/consent/{request}", s.page(h.ConsentAnswer))
 			})
 		})
 	})
 	return r
+}
+
+// publicKeys are what access tokens are verified with.
+func (s *Server) publicKeys(ctx context.Context) ([]oauth.PublicKey, error) {
+	published, err := s.tokens.Published(ctx)
+	keys := make([]oauth.PublicKey, len(published))
+	for i, p := range published {
+		keys[i] = oauth.PublicKey{Kid: p.Kid.String(), Key: p.Key}
+	}
+	return keys, err
+}
+
+// openAIChallenge is what the operator was told to serve there, and nothing where they were not.
+func (s *Server) openAIChallenge(w http.ResponseWriter, r *http.Request) {
+	if s.c.OpenAIChallenge == "" {
+		s.notFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, s.c.OpenAIChallenge) // a client that left is not our error
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
-	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/job"
@@ -56,28 +55,32 @@ type Deps struct {
 
 // A Server is one replica of the gateway.
 type Server struct {
-	c        settings
-	db       *store.DB
-	log      *slog.Logger
-	version  string
-	bodyTime time.Duration
-	verifier *oauth.Verifier
-	bus      *bus.Bus
-	sessions *sealBox
-	signing  *signing.Keys
-	tokens   *signing.Tokens
-	jobs     *job.Client
-	audit    *audit.Writer
-	desk     *approval.Desk
-	invoker  *invoke.Invoker
-	keys     *vault.Keyring
-	egress   *egress.Client
-	upstream *upstream.Source
-	mcp      *mcp.Handler
-	console  *console.Handler
-	mcpLimit *httprate.RateLimiter // nil: none
-	metrics  *metrics
-	handler  http.Handler
+	c            settings
+	db           *store.DB
+	log          *slog.Logger
+	version      string
+	bodyTime     time.Duration
+	verifier     *oauth.Verifier
+	oauth        *oauth.Server
+	bus          *bus.Bus
+	sessions     *sealBox
+	signing      *signing.Keys
+	tokens       *signing.Tokens
+	jobs         *job.Client
+	audit        *audit.Writer
+	desk         *approval.Desk
+	invoker      *invoke.Invoker
+	keys         *vault.Keyring
+	egress       *egress.Client
+	upstream     *upstream.Source
+	mcp          *mcp.Handler
+	console      *console.Handler
+	mcpLimit     *httprate.RateLimiter // nil: none
+	accountLimit *httprate.RateLimiter // nil: none
+	pages        pages
+	schema       schema
+	metrics      *metrics
+	handler      http.Handler
 	// sameOrigin refuses state changes that another site's page sends.
 	sameOrigin func(http.Handler) http.Handler
 	stopping   atomic.Bool
@@ -128,7 +131,20 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.bus.Listen(keyringListener{s.keys})
 	s.mcpLimit = set.mcp.limiter(agentKey, s.failMCP)
+	s.accountLimit = set.account.limiter(s.addressKey, s.failPage) // by the key that tried gives it
 	if s.egress, err = set.Client(); err != nil {
+		return nil, err
+	}
+	static, err := c.ClientDocuments()
+	if err != nil {
+		return nil, err
+	}
+	documents, err := oauth.NewDocuments(oauth.DocumentsConfig{DB: d.DB, Client: s.egress, Static: static, Log: d.Log})
+	if err != nil {
+		return nil, err
+	}
+	s.oauth, err = oauth.New(oauth.Config{DB: d.DB, Origin: set.Origin, Keys: s.tokens, Documents: documents, Log: d.Log, Now: d.Now})
+	if err != nil {
 		return nil, err
 	}
 	s.upstream, err = upstream.NewSource(upstream.Config{
@@ -160,10 +176,9 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	consents := consent.NewDesk(consent.Config{DB: d.DB, Prover: noProver{}, Issuer: set.Origin, Now: d.Now})
 	s.console, err = console.New(console.Config{
-		DB: d.DB, Catalog: tools, Desk: s.desk, Consent: consents, Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
-		LiveEvery: time.Second, Stop: s.stop, Refused: noteReason, RequestID: RequestID,
+		DB: d.DB, Catalog: tools, Desk: s.desk, Consent: s.oauth.Desk(), Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		LiveEvery: time.Second, Stop: s.stop, Tried: s.tried, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
 		return nil, err
@@ -179,14 +194,6 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	s.sameOrigin = guard.Handler
 	s.handler = s.routes()
 	return s, nil
-}
-
-// noProver proves no app: nothing asks for a consent yet.
-type noProver struct{}
-
-// Prove implements consent.Prover.
-func (noProver) Prove(context.Context, string) (consent.Request, error) {
-	return consent.Request{}, reason.Refuse(reason.ClientNotProven, "Apps cannot be connected here yet.")
 }
 
 // Handler is the whole gateway as one handler.

@@ -27,7 +27,7 @@ func routeTable(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	s, err := server.New(t.Context(), server.Config{
-		Database: server.Database{DatabaseConns: 2, Log: "text"}, Address: server.Address{Listen: "127.0.0.1:0"}, RateMCP: "off", RateSignIn: "off", RateAPI: "off",
+		Database: server.Database{DatabaseConns: 2, Log: "text"}, Address: server.Address{Listen: "127.0.0.1:0"}, RateMCP: "off", RateSignIn: "off", RateAPI: "off", RateOAuth: "off", RateRegister: "off",
 	}, server.Deps{DB: storetest.Open(t, storetest.PrivateURL(t), nil), Master: master, Log: slog.New(slog.DiscardHandler), Version: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -43,15 +43,59 @@ func routeTable(t *testing.T) []string {
 	return list
 }
 
+// foreigners makes a row of each kind that a route names by an id, for c, and returns their ids by the route's first word,
+// each with one of its kind that does not exist.
+func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]string {
+	t.Helper()
+	ctx, now := t.Context(), time.Now()
+	agent, _ := storetest.Agent(t, k.DB, c, "theirs")
+	ids := map[string][2]string{"agents": {agent.ID.String(), store.NewID[store.AgentKind](now).String()}}
+	as := c
+	as.Agent, as.Via = agent.ID, store.ViaBearer
+	err := k.DB.As(ctx, as, func(tx *store.Tx) error {
+		a, err := tx.OpenAsk(ctx, store.Ask{
+			Kind: store.AskApproval, AgentID: agent.ID, Tool: "mail__send", Version: 1, Key: make([]byte, 32), Digest: make([]byte, 32),
+		}, func(store.AskID) []byte { return []byte("sealed") })
+		ids["asks"] = [2]string{a.ID.String(), store.NewID[store.AskKind](now).String()}
+		return err
+	})
+	if err == nil {
+		err = k.DB.As(ctx, c, func(tx *store.Tx) error {
+			u, err := tx.CreateUpstream(ctx, "theirs", "https://theirs.example/mcp", store.UpstreamSettings{ConnectSeconds: 10, CallSeconds: 60}, nil)
+			if err != nil {
+				return err
+			}
+			ids["upstreams"] = [2]string{u.ID.String(), store.NewID[store.UpstreamKind](now).String()}
+			_, err = tx.SetSecret(ctx, "THEIRS", func(id store.SecretID) ([]byte, error) {
+				ids["secrets"] = [2]string{id.String(), store.NewID[store.SecretKind](now).String()}
+				return []byte("sealed"), nil
+			})
+			return err
+		})
+	}
+	if err == nil {
+		run := store.NewID[store.RunKind](now)
+		ids["activity"] = [2]string{run.String(), store.NewID[store.RunKind](now).String()}
+		err = k.DB.System().AppendAudit(ctx, []store.AuditLink{{
+			AuditEntry: store.AuditEntry{Org: c.Org, Run: run, Kind: store.AuditCall, At: now, Via: store.ViaBearer, Agent: agent.ID, User: c.User, Tool: "mail__send"},
+			Writer:     store.NewID[store.WriterKind](now), Seq: 1, Heads: []byte{}, Hash: make([]byte, 32),
+		}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
 // Every route that takes an id is asked with an id of another organisation, with one that does not exist, with one of
 // another kind and with nonsense. The answers are one answer, for an owner as for an auditor, and nothing changes.
 func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 	t.Parallel()
-	k := servertest.Start(t, servertest.Options{})
-	theirs := storetest.Organisation(t, k.DB)
-	foreign, _ := storetest.Agent(t, k.DB, theirs, "theirs")
+	k := servertest.Start(t, servertest.Options{Private: true})
+	k.Owner = organisation(t, k)
+	theirs := organisation(t, k)
+	foreign := foreigners(t, k, theirs)
 	mine, _ := k.Agent(t)
-	missing := store.NewID[store.AgentKind](time.Now())
 	viewers := map[string]*http.Client{
 		"owner":   k.SignIn(t, k.Owner),
 		"member":  k.SignIn(t, storetest.Member(t, k.DB, k.Owner, store.RoleMember)),
@@ -64,9 +108,17 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 			continue
 		}
 		probed++
+		_, of, _ := strings.Cut(strings.TrimPrefix(pattern, "/live"), "/")
+		of, _, _ = strings.Cut(of, "/")
+		ids, known := foreign[of]
+		if !known {
+			t.Errorf("%s takes an id of no kind that there is a foreign one of", route)
+			continue
+		}
+		missing := ids[1]
 		for who, browser := range viewers {
 			var want answer
-			for i, id := range []string{missing.String(), foreign.ID.String(), theirs.Org.String(), "agt_short", "%2e%2e", strings.ToUpper(missing.String())} {
+			for i, id := range []string{missing, ids[0], theirs.Org.String(), missing[:4] + "short", "%2e%2e", strings.ToUpper(missing)} {
 				got := ask(t, browser, method, k.URL+strings.ReplaceAll(pattern, "{id}", id), "", form)
 				got.body = requestID.ReplaceAllString(got.body, "")
 				if i == 0 {
@@ -85,17 +137,38 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 	if probed < 5 {
 		t.Errorf("%d routes take an id; the walk missed some", probed)
 	}
-	err := k.DB.As(t.Context(), theirs, func(tx *store.Tx) error {
-		a, err := tx.Agent(t.Context(), foreign.ID)
-		if a.RevokedAt != nil {
-			t.Error("the foreign agent was revoked")
+	// The probes can tell: to those whose they are the ids answer otherwise, and what they name is as it was.
+	owners := k.SignIn(t, theirs)
+	for of, ids := range foreign {
+		page := "/" + of + "/" + ids[0]
+		if of == "secrets" {
+			page += "/remove"
 		}
-		return err
+		if a := ask(t, owners, http.MethodGet, k.URL+page, ""); a.status == http.StatusNotFound {
+			t.Errorf("%s by its owner = %d, want it found", page, a.status)
+		}
+	}
+	err := k.DB.As(t.Context(), theirs, func(tx *store.Tx) error {
+		agents, err := tx.Agents(t.Context(), store.AgentFilter{})
+		if err != nil || len(agents) != 1 || agents[0].RevokedAt != nil {
+			t.Errorf("foreign agents = %+v, %v, want one that lives", agents, err)
+		}
+		if open, err := tx.CountOpenAsks(t.Context()); err != nil || open != 1 {
+			t.Errorf("foreign open asks = %d, %v, want 1", open, err)
+		}
+		upstreams, err := tx.Upstreams(t.Context())
+		if err != nil || len(upstreams) != 1 || upstreams[0].RevokedAt != nil {
+			t.Errorf("foreign upstreams = %+v, %v, want one that lives", upstreams, err)
+		}
+		secrets, err := tx.Secrets(t.Context())
+		if err != nil || len(secrets) != 1 {
+			t.Errorf("foreign secrets = %+v, %v, want one", secrets, err)
+		}
+		return nil
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	// The probes can tell: the caller's own id answers otherwise.
 	if a := ask(t, viewers["owner"], http.MethodGet, k.URL+"/agents/"+mine.ID.String(), ""); a.status != http.StatusOK {
 		t.Errorf("an own agent's page = %d", a.status)
 	}
@@ -109,10 +182,12 @@ func TestEveryRouteWantsToKnowWhoAsks(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{})
 	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}"}
+	// The authorization server proves clients itself, and a person later.
+	proves := regexp.MustCompile(`^/\.well-known/|^/mcp/\.well-known/|^/mcp/oauth/(register|authorize|token|revoke)$`)
 	seen := 0
 	for _, route := range routeTable(t) {
 		method, pattern, _ := strings.Cut(route, " ")
-		if strings.HasPrefix(pattern, "/static/") || slices.Contains(open, route) || method == http.MethodOptions {
+		if strings.HasPrefix(pattern, "/static/") || slices.Contains(open, route) || method == http.MethodOptions || proves.MatchString(pattern) {
 			continue
 		}
 		seen++

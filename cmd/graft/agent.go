@@ -87,7 +87,7 @@ type agentListCmd struct{ tenant }
 func (c *agentListCmd) Run(ctx context.Context, p *program) error {
 	var agents []store.Agent
 	err := c.as(ctx, p, func(tx *store.Tx) (err error) {
-		agents, err = tx.Agents(ctx)
+		agents, err = tx.Agents(ctx, store.AgentFilter{})
 		return err
 	})
 	if err != nil {

@@ -61,8 +61,9 @@ type cli struct {
 		Export auditExportCmd `cmd:"" help:"Print the audit log, a line of JSON for each entry."`
 	} `cmd:"" help:"The audit log."`
 	Key struct {
-		New keyNewCmd `cmd:"" help:"Print a new master key."`
-	} `cmd:"" help:"Master keys."`
+		New          keyNewCmd          `cmd:"" help:"Print a new master key."`
+		RotateTokens keyRotateTokensCmd `cmd:"" help:"Make the key that access tokens are signed with next."`
+	} `cmd:"" help:"Keys."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 

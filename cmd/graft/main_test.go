@@ -66,7 +66,7 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if !store.WellFormed(store.StaticTokenPrefix, token) {
 		t.Errorf("agent add printed %q, want the token alone", token)
 	}
-	if got := h.run("agent", "add", "--name", "HERMES"); got.code != 1 || !strings.Contains(got.errout, `A live agent is called "hermes" already. Choose another name.`) || got.out != "" {
+	if got := h.run("agent", "add", "--name", "HERMES"); got.code != 1 || !strings.Contains(got.errout, `A live agent is called "HERMES" already. Choose another name.`) || got.out != "" {
 		t.Errorf("agent add of a taken name = %+v", got)
 	}
 	if got := h.run("agent", "add", "--name", "x", "--user", "nobody@example.com"); got.code != 1 || !strings.Contains(got.errout, "not a member") {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -107,6 +108,11 @@ func (c *upstreamAddCmd) Run(ctx context.Context, p *program) error {
 		if !ok {
 			return reason.Refuse(reason.InputInvalid, "A --header is NAME=VALUE, such as Authorization='Bearer ${GITHUB_TOKEN}'.")
 		}
+		if credential.MatchString(name) && !strings.Contains(value, "${") {
+			return reason.Refuse(reason.InputInvalid, `%s looks like a credential. What stands in a command can be read by every user of this machine, and stays in the shell's history.
+Save it as a secret, and name that:  printf %%s "$TOKEN" | graft secret set --name TOKEN
+                                     graft upstream add … --header '%s=${TOKEN}', or '%s=Bearer ${TOKEN}'`, name, name, name)
+		}
 		in.Headers = append(in.Headers, upstream.Header{Name: name, Value: value})
 	}
 	return c.with(ctx, p, func(h house) error {
@@ -117,6 +123,9 @@ func (c *upstreamAddCmd) Run(ctx context.Context, p *program) error {
 		if err := h.db.changed(ctx, p, h.caller, "Added upstream %s", u.Name); err != nil {
 			return err
 		}
+		if u, err = h.upstreams.Try(ctx, h.caller, u.ID); err != nil {
+			return err
+		}
 		if c.JSON {
 			return p.print(describe(u))
 		}
@@ -125,6 +134,9 @@ func (c *upstreamAddCmd) Run(ctx context.Context, p *program) error {
 		return nil
 	})
 }
+
+// credential is the name of a header whose value is none to type.
+var credential = regexp.MustCompile(`(?i)auth|token|secret|cookie|passw|credential|session|\bkey\b|api-?key`)
 
 // seconds rounds up; what is out of bounds is refused by who keeps it.
 func seconds(d time.Duration) int32 {

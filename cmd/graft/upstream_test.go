@@ -103,6 +103,8 @@ func TestUpstreamsByCommandWhileTheGatewayRuns(t *testing.T) {
 		{[]string{"upstream", "add", "--name", "execute", "--url", srv.URL}, 2, "kept for Graft"},
 		{[]string{"upstream", "add", "--name", "demo", "--url", srv.URL}, 1, "already"},
 		{[]string{"upstream", "add", "--name", "b", "--url", srv.URL, "--header", "X"}, 2, "NAME=VALUE"},
+		{[]string{"upstream", "add", "--name", "b", "--url", srv.URL, "--header", "authorization=Bearer abc"}, 2, "graft secret set --name TOKEN"},
+		{[]string{"upstream", "add", "--name", "b", "--url", srv.URL, "--header", "X-Api-Key=abc"}, 2, "shell's history"},
 		{[]string{"upstream", "add", "--name", "b", "--url", srv.URL, "--call-timeout", "2h"}, 2, "hour"},
 		{[]string{"mcp", "test", "missing"}, 1, "no upstream"},
 		{[]string{"secret", "rm", "--name", "MISSING"}, 1, "no secret"},

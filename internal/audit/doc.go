@@ -17,6 +17,7 @@
 //   - One writer appends to a chain, so nothing is locked; its first entry names where the organisation's chains stood.
 //   - What was not known to be written is written again byte for byte, so that a chain neither forks nor repeats.
 //   - Nothing waits for the database without a bound: Record never does, and Commit is refused while it is away.
+//   - An entry has a bounded size, whatever a client calls a tool, and the writer connections of its own.
 //   - What a checkpoint names of a chain, every later one goes on to build on: a Signer reads the entry again, and where
 //     it is another names the old one as long as it is kept. It builds on no checkpoint that is not as it was signed.
 //   - Verify holds a chain to everything that was ever named of it and is kept, not to the newest only.

@@ -16,7 +16,7 @@ import (
 const (
 	// linger is how long a recorded entry waits for others; with the write itself it is durable within 50 ms.
 	linger = 25 * time.Millisecond
-	// queueSize bounds the entries that wait, some 5 MB.
+	// queueSize bounds the entries that wait: some 5 MB, and 40 where every text of every entry is as long as it may be.
 	queueSize = 10_000
 	// batchSize bounds those of one transaction.
 	batchSize = 1000
@@ -31,6 +31,9 @@ const (
 	chainIdle = 24 * time.Hour
 	// lineSize is how many characters of a line are kept.
 	lineSize = 500
+	// wordSize is how many are of a tool's name, a source and an outcome. None of ours is longer than catalog.MaxWire; what
+	// a client calls a tool that does not exist may be.
+	wordSize = 200
 )
 
 // Config is what a Writer needs.
@@ -128,7 +131,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// tidy makes an entry one that Postgres takes as it is: what it would refuse would hold up all others.
+// tidy makes an entry one that Postgres takes as it is, and soon: what it would refuse, or be long about, would hold up
+// all others.
 func tidy(e *Entry) error {
 	if e.Org.IsZero() {
 		return errors.New("audit: an entry of no organisation")
@@ -140,15 +144,38 @@ func tidy(e *Entry) error {
 	}
 	e.At = e.At.UTC().Truncate(time.Microsecond)
 	e.Took = e.Took.Truncate(time.Microsecond)
-	for _, s := range []*string{&e.Tool, &e.Source, &e.Outcome, &e.Line} {
-		if !utf8.ValidString(*s) || strings.IndexByte(*s, 0) >= 0 {
-			*s = strings.ReplaceAll(strings.ToValidUTF8(*s, "\uFFFD"), "\x00", "\uFFFD")
-		}
-	}
-	if len(e.Line) > lineSize && utf8.RuneCountInString(e.Line) > lineSize {
-		e.Line = string([]rune(e.Line)[:lineSize-1]) + "…"
+	for _, text := range []struct {
+		s    *string
+		most int
+	}{{&e.Tool, wordSize}, {&e.Source, wordSize}, {&e.Outcome, wordSize}, {&e.Line, lineSize}} {
+		*text.s = clean(clip(*text.s, text.most))
 	}
 	return nil
+}
+
+// clip cuts s to that many characters, the last of which then says that it was cut.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	n, end := 0, 0
+	for i := range s {
+		if n == most {
+			return s[:end] + "…"
+		}
+		if n++; n == most {
+			end = i
+		}
+	}
+	return s
+}
+
+// clean is s as text may be in Postgres.
+func clean(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Run writes until ctx ends, and then what was taken before. It is called once.

@@ -117,6 +117,46 @@ func TestWhatPostgresWouldRefuseIsMended(t *testing.T) {
 	h.well(t, 2, 1)
 }
 
+// A client may call any tool that does not exist, in as many letters as a request holds.
+func TestNoTextIsKeptWhole(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := storetest.Organisation(t, h.db)
+	w, _ := h.writer(t)
+	long := strings.Repeat("é", 2<<20)
+	var longest audit.Entry
+	for n := range 40 {
+		longest = entry(c.Org, n)
+		longest.Tool, longest.Source, longest.Outcome, longest.Line = long, long, long, long
+		if err := w.Record(longest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(t.Context(), entry(storetest.Organisation(t, h.db).Org, 1)); err != nil {
+		t.Errorf("Commit() behind others' long entries = %v", err)
+	}
+	err := h.db.As(t.Context(), c, func(tx *store.Tx) error {
+		links, err := tx.AuditCall(t.Context(), longest.Run)
+		if err != nil {
+			return err
+		}
+		got := links[0]
+		for field, s := range map[string]string{"tool": got.Tool, "source": got.Source, "outcome": got.Outcome} {
+			if want := strings.Repeat("é", 199) + "…"; s != want {
+				t.Errorf("%s is kept with %d bytes, want 199 characters and an ellipsis", field, len(s))
+			}
+		}
+		if want := strings.Repeat("é", 499) + "…"; got.Line != want {
+			t.Errorf("line is kept with %d bytes, want 499 characters and an ellipsis", len(got.Line))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.well(t, 41, 2)
+}
+
 func TestADeletedOrganisationHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -299,6 +339,36 @@ func TestCutCommitsNeitherForkNorRepeat(t *testing.T) {
 	if r := h.verify(t); len(r.Faults) > 0 || r.Chains != 1 {
 		t.Errorf("Verify() = %s in %d chains, want ok in 1", r, r.Chains)
 	}
+}
+
+// Whoever takes every connection that pages and calls have does not stop what is written down.
+func TestTheWriterHasConnectionsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := storetest.Organisation(t, h.db)
+	db, err := store.Open(t.Context(), store.Config{URL: h.dsn, MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	w, _ := start(t, db)
+	taken, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- db.As(t.Context(), c, func(*store.Tx) error {
+			close(taken)
+			<-release
+			return nil
+		})
+	}()
+	<-taken
+	if err := w.Commit(t.Context(), entry(c.Org, 1)); err != nil {
+		t.Errorf("Commit() without a free connection = %v", err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	h.well(t, 1, 1)
 }
 
 func TestAStallIsRefusedInItsTime(t *testing.T) {

@@ -7,5 +7,6 @@
 //   - Effects (read-only, destructive) are the source's statement about the tool, never a model's.
 //   - A schema that is listed has an object at its root, compiles without a look outside itself, and never refuses what
 //     its original accepts.
+//   - No arguments take longer than about a second to be held to a schema.
 //   - Sources never know one another.
 package catalog

@@ -25,6 +25,7 @@ type Schema struct {
 	raw       jsontext.Value
 	compiled  *jsonschema.Schema // nil where it may come back to itself
 	metered   *sync.Pool         // then of *metered
+	estimate  *estimate
 	unchecked []string
 }
 
@@ -47,7 +48,7 @@ func CompileSchema(raw jsontext.Value) (*Schema, error) {
 		return nil, err
 	}
 	unchecked := relax(doc)
-	s := &Schema{raw: raw, unchecked: unchecked}
+	s := &Schema{raw: raw, estimate: newEstimate(doc), unchecked: unchecked}
 	if !refers(doc) {
 		s.compiled, err = compile(jsonschema.NewCompiler(), doc)
 		return s, err
@@ -117,6 +118,9 @@ func (s *Schema) Check(args jsontext.Value) error {
 	}
 	if problem, ok := longNumber(doc, nil); ok {
 		return s.refuse([]Problem{problem})
+	}
+	if s.estimate.tooCostly(doc) {
+		return s.refuse([]Problem{{Problem: "is too large, or nested too deeply, to be checked against this schema"}})
 	}
 	err = s.validate(doc)
 	if errors.Is(err, errCostly) {

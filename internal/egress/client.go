@@ -60,9 +60,9 @@ func (l Limits) withDefaults() (Limits, error) {
 type Client struct {
 	policy *policy
 	limits Limits
-	// One transport a scheme, so that a dialer knows which scheme it dials for and no connection made under one
-	// rule serves the other.
-	https, http *http.Transport
+	// One transport a rule, so that a dialer knows which scheme it dials for and no connection made under one rule
+	// serves another.
+	https, http, ownPort *http.Transport
 }
 
 // New makes a client.
@@ -76,16 +76,17 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("make egress client: %w", err)
 	}
 	c := &Client{policy: policy, limits: limits}
-	c.https = c.transport("https", cfg)
-	c.http = c.transport("http", cfg)
+	c.https = c.transport(cfg, c.policy.control("https", false))
+	c.http = c.transport(cfg, c.policy.control("http", false))
+	c.ownPort = c.transport(cfg, c.policy.control("https", true))
 	return c, nil
 }
 
-func (c *Client) transport(scheme string, cfg Config) *http.Transport {
+func (c *Client) transport(cfg Config, control control) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout:  10 * time.Second,
 		Resolver: cfg.Resolver,
-		Control:  c.policy.control(scheme),
+		Control:  control,
 	}
 	return &http.Transport{
 		Proxy:                  nil, // a proxy would be the one to connect, past the policy
@@ -104,6 +105,7 @@ func (c *Client) transport(scheme string, cfg Config) *http.Transport {
 func (c *Client) Close() {
 	c.https.CloseIdleConnections()
 	c.http.CloseIdleConnections()
+	c.ownPort.CloseIdleConnections()
 }
 
 // Do is Stream for an answer that is wanted whole.

@@ -39,6 +39,8 @@ func failure(ctx context.Context, to origin, err error) error {
 		return reason.Refuse(reason.HostNotPublic, "%s does not lead to a public address.", to).With("host", to.String())
 	case errors.Is(err, errPlainHTTP):
 		return reason.Refuse(reason.InputInvalid, "%s is reached over https only.", to.host).Field("url")
+	case errors.Is(err, errOtherPort):
+		return reason.Refuse(reason.InputInvalid, "%s is reached on port %d only.", to.host, defaultPort(to.scheme)).Field("url")
 	case errors.Is(context.Cause(ctx), errSilent):
 		return fmt.Errorf("%w (%w)", reason.Refuse(reason.Timeout, "%s sent nothing for too long.", to), context.DeadlineExceeded)
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -14,6 +14,7 @@ import (
 var (
 	errNotPublic = errors.New("egress: the address is not public")
 	errPlainHTTP = errors.New("egress: plain http to a public address")
+	errOtherPort = errors.New("egress: another port than the scheme's own")
 )
 
 // A policy says which addresses may be connected to. There is no policy that allows everything.
@@ -50,10 +51,8 @@ func newPolicy(exempt []netip.Prefix) (*policy, error) {
 
 // check says whether addr may be connected to with scheme: nil, errNotPublic or errPlainHTTP.
 func (p *policy) check(scheme string, addr netip.Addr) error {
-	for _, network := range p.exempt {
-		if network.Contains(addr) {
-			return nil
-		}
+	if p.exempts(addr) {
+		return nil
 	}
 	if p.guard.SafeAddr(addr) != nil {
 		return errNotPublic
@@ -64,18 +63,25 @@ func (p *policy) check(scheme string, addr netip.Addr) error {
 	return nil
 }
 
+// exempts reports whether addr is in a network that the operator exempted.
+func (p *policy) exempts(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.exempt, func(network netip.Prefix) bool { return network.Contains(addr) })
+}
+
 // checkOrigin refuses what can be refused without asking DNS. A name passes where a network is exempt, because
 // it may lead there; then control decides.
-func (p *policy) checkOrigin(o origin) error {
+func (p *policy) checkOrigin(o origin, ownPort bool) error {
 	switch {
 	case o.addr.IsValid():
-		return p.check(o.scheme, o.addr)
+		return p.checkBoth(o.scheme, netip.AddrPortFrom(o.addr, o.port), ownPort)
 	case len(p.exempt) > 0:
 		return nil
 	case isPrivateName(o.host):
 		return errNotPublic
 	case o.scheme != "https":
 		return errPlainHTTP
+	case ownPort && o.port != defaultPort(o.scheme):
+		return errOtherPort
 	}
 	return nil
 }
@@ -94,14 +100,28 @@ func isPrivateName(host string) bool {
 	return false
 }
 
-// control is called by net.Dialer for each address it is about to connect to, after DNS and before the first
-// packet: whatever a name resolved to earlier, or resolves to next, the address judged is the one used.
-func (p *policy) control(scheme string) func(network, address string, _ syscall.RawConn) error {
+// A control is what net.Dialer calls for each address it is about to connect to, after DNS and before the first packet:
+// whatever a name resolved to earlier, or resolves to next, the address judged is the one used.
+type control = func(network, address string, _ syscall.RawConn) error
+
+func (p *policy) control(scheme string, ownPort bool) control {
 	return func(network, address string, _ syscall.RawConn) error {
 		addr, err := netip.ParseAddrPort(address)
 		if err != nil || network != "tcp4" && network != "tcp6" {
 			return errNotPublic
 		}
-		return p.check(scheme, addr.Addr())
+		return p.checkBoth(scheme, addr, ownPort)
 	}
+}
+
+// checkBoth is check, and refuses with errOtherPort too where the port has to be the scheme's own. In an exempt network
+// it need not be.
+func (p *policy) checkBoth(scheme string, addr netip.AddrPort, ownPort bool) error {
+	if err := p.check(scheme, addr.Addr()); err != nil {
+		return err
+	}
+	if ownPort && addr.Port() != defaultPort(scheme) && !p.exempts(addr.Addr()) {
+		return errOtherPort
+	}
+	return nil
 }

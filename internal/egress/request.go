@@ -22,6 +22,8 @@ type Request struct {
 	Body   []byte
 	Hosts  Hosts // where it may go
 	Inject []Injection
+	// OwnPort refuses another port than the scheme's own, for URLs that anybody may name. In an exempt network any will do.
+	OwnPort bool
 
 	// Timeout is in place of Limits.Call where it is not 0. A negative one is none: the call lasts as long as its ctx.
 	Timeout time.Duration
@@ -53,7 +55,7 @@ func (c *Client) target(ctx context.Context, req Request) (*url.URL, origin, err
 	if !req.Hosts.has(to) {
 		return nil, origin{}, reason.Refuse(reason.HostNotInSet, "%s is not a host that this request may go to.", to).With("hosts", req.Hosts.Strings())
 	}
-	if err := c.policy.checkOrigin(to); err != nil {
+	if err := c.policy.checkOrigin(to, req.OwnPort); err != nil {
 		return nil, origin{}, failure(ctx, to, err)
 	}
 	u.Host = to.hostPort()

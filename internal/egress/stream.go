@@ -95,11 +95,7 @@ func (c *Client) open(ctx context.Context, req Request) (*Stream, error) {
 		return nil, err
 	}
 	// RoundTrip, not http.Client: no redirects, no cookies, and no errors that repeat the URL.
-	transport := c.https
-	if to.scheme == "http" {
-		transport = c.http
-	}
-	resp, err := transport.RoundTrip(out)
+	resp, err := c.transportFor(to, req).RoundTrip(out)
 	if err != nil {
 		return nil, sent.mark(failure(ctx, to, err))
 	}
@@ -116,6 +112,18 @@ func (c *Client) open(ctx context.Context, req Request) (*Stream, error) {
 		Status: resp.StatusCode, Header: resp.Header,
 		ctx: ctx, to: to, body: resp.Body, length: resp.ContentLength, limit: limit, left: limit,
 	}, nil
+}
+
+// transportFor is the one whose dialer holds the rules that the request is under. Plain http is spoken in exempt networks
+// alone, where any port will do.
+func (c *Client) transportFor(to origin, req Request) *http.Transport {
+	switch {
+	case to.scheme == "http":
+		return c.http
+	case req.OwnPort:
+		return c.ownPort
+	}
+	return c.https
 }
 
 func (c *Client) checkHeader(to origin, resp *http.Response) error {

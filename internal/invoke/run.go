@@ -240,11 +240,7 @@ type outcome struct {
 
 // start keeps the run's row.
 func (a *attempt) start(ctx context.Context) error {
-	row, err := a.row(ctx)
-	if err != nil {
-		return err
-	}
-	return a.c.DB.As(ctx, a.call.Caller, func(tx *store.Tx) error { return tx.StartRun(ctx, row) })
+	return a.c.DB.As(ctx, a.call.Caller, func(tx *store.Tx) error { return tx.StartRun(ctx, a.row()) })
 }
 
 // follow carries a call out. Of one that is a run by then it says meanwhile that it goes on, and keeps how it ended; of
@@ -358,16 +354,12 @@ func (a *attempt) tryEnd(ctx context.Context, lines []string, result jsontext.Va
 	})
 }
 
-// row is the run as it stands in the database, its arguments sealed.
-func (a *attempt) row(ctx context.Context) (store.Run, error) {
-	box, err := a.box(ctx)
-	if err != nil {
-		return store.Run{}, err
-	}
+// row is the run as it stands in the database. Its arguments are not: nobody reads them there.
+func (a *attempt) row() store.Run {
 	return store.Run{
 		ID: a.run, AgentID: a.call.Caller.Agent, Tool: a.entry.Wire(), Version: a.entry.Version, ConnectionID: a.entry.Connection,
-		Status: store.RunRunning, Args: box.Seal(runPlace(a.run, "args"), a.call.Args), StartedAt: a.began,
-	}, nil
+		Status: store.RunRunning, StartedAt: a.began,
+	}
 }
 
 // RunMeta is the member of _meta that says which run a result is of.
@@ -375,14 +367,11 @@ const RunMeta = "graft/runId"
 
 // ended is the row of a run that is over.
 func (a *attempt) ended(ctx context.Context, result jsontext.Value, failed error) (store.Run, error) {
-	row, err := a.row(ctx)
-	if err != nil {
-		return store.Run{}, err
-	}
 	box, err := a.box(ctx)
 	if err != nil {
 		return store.Run{}, err
 	}
+	row := a.row()
 	row.Status = store.RunSucceeded
 	if a.failed {
 		row.Status, row.Reason = store.RunFailed, reason.ToolFailed

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -208,6 +209,46 @@ func TestAStopLetsJobsFinish(t *testing.T) {
 	receive(t, stopped)
 	if !finished.Load() {
 		t.Error("the job was cut off")
+	}
+}
+
+// An organisation whose sweep fails, as one that is too large does, holds up none of the others.
+func TestASweepThatFailsForOneGoesOnToTheNext(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.PrivateURL(t)
+	clock := time.Now()
+	db := storetest.Open(t, dsn, func() time.Time { return clock })
+	first, second := storetest.Organisation(t, db), storetest.Organisation(t, db)
+	agents := map[store.OrgID]store.AgentID{}
+	for _, c := range []store.Caller{first, second} {
+		a, _ := storetest.Agent(t, db, c, "Worker")
+		agents[c.Org] = a.ID
+		if err := db.As(t.Context(), c, func(tx *store.Tx) error { _, err := tx.Promote(t.Context(), a.ID, "builtin__reshape"); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storetest.Tamper(t, dsn, `
+		CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+		BEGIN
+			IF OLD.org_id = (SELECT min(id::text)::uuid FROM organisation) THEN RAISE 'too large'; END IF;
+			RETURN OLD;
+		END $$`)
+	storetest.Tamper(t, dsn, `CREATE TRIGGER refuse BEFORE DELETE ON working_set FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	clock = clock.Add(100 * 24 * time.Hour)
+	if err := job.SweepWorkingSets(db)(t.Context()); err == nil || !strings.Contains(err.Error(), first.Org.String()) {
+		t.Errorf("the sweep = %v, want it to name %s", err, first.Org)
+	}
+	for c, want := range map[store.Caller]int{first: 1, second: 0} {
+		err := db.As(t.Context(), c, func(tx *store.Tx) error {
+			set, err := tx.WorkingSet(t.Context(), agents[c.Org])
+			if len(set) != want {
+				t.Errorf("%d idle tools are left to %s, want %d", len(set), c.Org, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/getgraft/graft/internal/store"
@@ -15,12 +16,16 @@ func SweepWorkingSets(db *store.DB) func(context.Context) error {
 		if err != nil {
 			return fmt.Errorf("sweep working sets: %w", err)
 		}
-		for _, org := range orgs {
+		var failed []error
+		for _, org := range orgs { // one that fails holds up none of those behind it
 			if err := sweepOne(ctx, db, org); err != nil {
-				return fmt.Errorf("sweep working sets of %s: %w", org, err)
+				failed = append(failed, fmt.Errorf("sweep working sets of %s: %w", org, err))
+			}
+			if ctx.Err() != nil {
+				break
 			}
 		}
-		return nil
+		return errors.Join(failed...)
 	}
 }
 

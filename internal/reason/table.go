@@ -84,7 +84,7 @@ var Table = []Entry{
 	{HostNotAllowed, http.StatusForbidden, "The `Host` header is not this deployment's.", "Use the address the console shows. An operator sets it with `GRAFT_ORIGIN`."},
 	{OriginNotAllowed, http.StatusForbidden, "A browser page of another origin sent the request.", "An operator may allow the origin with `GRAFT_ORIGINS_ALLOW`."},
 	{RateLimited, http.StatusTooManyRequests, "More requests than the limit.", "Wait as long as `Retry-After` says."},
-	{Unavailable, http.StatusServiceUnavailable, "The database cannot be reached.", "Try again shortly. The token is still good."},
+	{Unavailable, http.StatusServiceUnavailable, "The database cannot be reached, or the document that an app is known by.", "Try again shortly. The token is still good."},
 	{Internal, http.StatusInternalServerError, "Something went wrong on our side; its text is withheld.", "Give the operator the request id."},
 
 	{InputInvalid, http.StatusUnprocessableEntity, "An argument or a field is missing or wrong.", "`problems` or `field` names it."},

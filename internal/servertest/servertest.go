@@ -105,7 +105,7 @@ func Start(t testing.TB, opts Options) *Kit {
 	k.URL = k.proxy.url
 	k.config = server.Config{
 		Database: server.Database{DatabaseConns: 6, MasterKey: "given", Log: "text"},
-		Address:  server.Address{Listen: "127.0.0.1:0", Origin: k.URL}, Egress: server.Egress{EgressAllow: []string{"127.0.0.0/8"}}, RateMCP: "off", RateSignIn: "off", RateAPI: "off",
+		Address:  server.Address{Listen: "127.0.0.1:0", Origin: k.URL}, Egress: server.Egress{EgressAllow: []string{"127.0.0.0/8"}}, RateMCP: "off", RateSignIn: "off", RateAPI: "off", RateOAuth: "off", RateRegister: "off",
 	}
 	if opts.Origin != "" {
 		k.config.Origin = opts.Origin
@@ -193,7 +193,7 @@ func (k *Kit) start() *Replica {
 	return r
 }
 
-// Upstream adds an upstream to the owner's organisation.
+// Upstream adds an upstream to the owner's organisation, and lists it.
 func (k *Kit) Upstream(t testing.TB, in upstream.Addition) store.Upstream {
 	t.Helper()
 	keys, err := server.OpenKeyring(k.DB, k.master)
@@ -210,6 +210,9 @@ func (k *Kit) Upstream(t testing.TB, in upstream.Addition) store.Upstream {
 		t.Fatal(err)
 	}
 	u, err := source.Add(t.Context(), k.Owner, in)
+	if err == nil {
+		u, err = source.Try(t.Context(), k.Owner, u.ID)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,20 +40,33 @@ const agentColumns = `
 	LEFT JOIN agent_token t ON t.agent_id = a.id AND t.ended_at IS NULL
 	LEFT JOIN upstream b ON b.id = a.passthrough`
 
-// Agents lists the agents the caller may see, live ones first, the last used before the others.
-func (tx *Tx) Agents(ctx context.Context) ([]Agent, error) {
-	list, err := all[Agent](ctx, tx.tx, `SELECT `+agentColumns+`
-		ORDER BY a.revoked_at IS NOT NULL, a.last_used_at DESC NULLS LAST, a.created_at DESC, a.id`, nil)
-	if err != nil {
-		return nil, err
+// An AgentFilter says which agents a list shows.
+type AgentFilter struct {
+	Name string    // part of the name, whatever its case; "" does not narrow
+	IDs  []AgentID // nil does not narrow
+	Most int       // 0 means MaxAgents, and that is the most
+}
+
+// MaxAgents bounds a list of agents.
+const MaxAgents = 1000
+
+// Agents lists agents that the caller may see, live ones first, the last used before the others.
+func (tx *Tx) Agents(ctx context.Context, f AgentFilter) ([]Agent, error) {
+	most := min(f.Most, MaxAgents)
+	if most <= 0 {
+		most = MaxAgents
 	}
-	seen := list[:0]
-	for _, a := range list {
-		if tx.caller.maySee(a.UserID) {
-			seen = append(seen, a)
-		}
-	}
-	return seen, nil
+	return all[Agent](ctx, tx.tx, `SELECT `+agentColumns+`
+		WHERE (@sees_all OR a.user_id = @user) AND (@name = '' OR position(lower(@name) IN lower(a.name)) > 0)
+		  AND (@ids::uuid[] IS NULL OR a.id = ANY (@ids::uuid[]))
+		ORDER BY a.revoked_at IS NOT NULL, a.last_used_at DESC NULLS LAST, a.created_at DESC, a.id LIMIT @most`,
+		pgx.StrictNamedArgs{"sees_all": tx.caller.seesAll(), "user": tx.caller.User, "name": f.Name, "ids": f.IDs, "most": most})
+}
+
+// CountAgents is how many agents the caller may see.
+func (tx *Tx) CountAgents(ctx context.Context) (int, error) {
+	return value[int](ctx, tx.tx, `SELECT count(*)::int FROM agent a WHERE @sees_all OR a.user_id = @user`,
+		pgx.StrictNamedArgs{"sees_all": tx.caller.seesAll(), "user": tx.caller.User})
 }
 
 // Agent is one agent, revoked or not.
@@ -80,9 +93,43 @@ const maxAgentName = 64
 
 var agentName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,63}$`)
 
+// How many agents there may be. Each has a rate, runs, results and sessions of its own, so they bound all of those.
+const (
+	maxUserAgents = 100  // live ones of one user
+	maxOrgAgents  = 5000 // live ones of an organisation
+	maxAgentsADay = 200  // that one user makes, revoked or not: their rows stay
+)
+
+// room refuses one more agent of a user who has as many as one may; the operator is not held to it. Agents of one user
+// are made one after the other, so that none is counted too late.
+func (tx *Tx) room(ctx context.Context, user UserID) error {
+	if tx.caller.Via == ViaCLI {
+		return nil
+	}
+	if _, err := value[UserID](ctx, tx.tx, `SELECT user_id FROM member WHERE user_id = @user FOR NO KEY UPDATE`,
+		pgx.StrictNamedArgs{"user": user}); err != nil {
+		return err
+	}
+	n, err := one[struct{ Own, All, Today int }](ctx, tx.tx, `
+		SELECT count(*) FILTER (WHERE user_id = @user AND revoked_at IS NULL) AS own, count(*) FILTER (WHERE revoked_at IS NULL) AS all,
+		       count(*) FILTER (WHERE user_id = @user AND created_at > @day) AS today
+		FROM agent`, pgx.StrictNamedArgs{"user": user, "day": tx.now.Add(-24 * time.Hour)})
+	switch {
+	case err != nil:
+		return err
+	case n.Own >= maxUserAgents:
+		return reason.Refuse(reason.InputInvalid, "One person has at most %d live agents. Revoke one that is no longer needed.", maxUserAgents).Field("name")
+	case n.All >= maxOrgAgents:
+		return reason.Refuse(reason.InputInvalid, "An organisation has at most %d live agents. Revoke one that is no longer needed.", maxOrgAgents).Field("name")
+	case n.Today >= maxAgentsADay:
+		return reason.Refuse(reason.RateLimited, "One person makes at most %d agents in 24 hours. Try again tomorrow.", maxAgentsADay).Field("name")
+	}
+	return nil
+}
+
 // CreateAgent makes an agent for user with its static token, which is returned once and kept as a hash. A name
-// that a live agent has, without case, is reason.NameTaken; a user who is no live member is reason.NotFound, and one
-// whose role only reads is reason.Forbidden.
+// that a live agent has, without case, is reason.NameTaken, and more than there may be are refused; a user who is no live
+// member is reason.NotFound, and one whose role only reads is reason.Forbidden.
 func (tx *Tx) CreateAgent(ctx context.Context, name string, user UserID) (Agent, string, error) {
 	id, err := tx.insertAgent(ctx, name, user, true)
 	if err != nil {
@@ -104,6 +151,9 @@ func (tx *Tx) insertAgent(ctx context.Context, name string, user UserID, advance
 	if !agentName.MatchString(name) {
 		return AgentID{}, reason.Refuse(reason.InputInvalid,
 			"Use 1 to 64 letters, digits, spaces, dots, hyphens or underscores, a letter or digit first.").Field("name")
+	}
+	if err := tx.room(ctx, user); err != nil {
+		return AgentID{}, err
 	}
 	id := NewID[AgentKind](tx.now)
 	n, err := exec(ctx, tx.tx, `
@@ -131,15 +181,8 @@ func (tx *Tx) whyNoAgent(ctx context.Context, name string, user UserID) error {
 	if maker.Role == RoleAuditor {
 		return reason.Refuse(reason.Forbidden, "%s is an auditor, who reads only.", maker.Email)
 	}
-	live, err := value[string](ctx, tx.tx, `SELECT name FROM agent WHERE lower(name) = lower(@name) AND revoked_at IS NULL`,
-		pgx.StrictNamedArgs{"name": name})
-	if IsAbsent(err) { // revoked since
-		live, err = name, nil
-	}
-	if err != nil {
-		return err
-	}
-	return reason.Refuse(reason.NameTaken, "A live agent is called %q already. Choose another name.", live).Field("name")
+	// In the caller's own spelling: the agent may be another member's, whom the caller does not see.
+	return reason.Refuse(reason.NameTaken, "A live agent is called %q already. Choose another name.", name).Field("name")
 }
 
 // RenewAgentToken ends the agent's static token, if it has one, and makes a new one. It is returned once.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -51,20 +52,77 @@ func TestAgentsAreMadeForWhoMayMakeThem(t *testing.T) {
 			t.Errorf("CreateAgent() for an auditor by %s = %v, want %q", c.Via, err, want)
 		}
 	}
-	if list := must(t, db, owner, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) }); len(list) != 0 {
+	if list := must(t, db, owner, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) }); len(list) != 0 {
 		t.Errorf("Agents() = %v, want none", list)
 	}
 }
 
-func TestATakenNameIsToldAsTheLiveAgentSpellsIt(t *testing.T) {
+// How another member spells an agent's name is not told: to the caller it is one that is missing.
+func TestATakenNameIsToldAsTheCallerSpellsIt(t *testing.T) {
 	t.Parallel()
 	db, c := storetest.New(t)
 	if _, err := createAgent(t, db, c, "Hermes"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := createAgent(t, db, c, "hERMES")
-	if want := `A live agent is called "Hermes" already. Choose another name.`; outcome(err) != "name_taken" || reason.Of(err).Message != want {
+	if want := `A live agent is called "hERMES" already. Choose another name.`; outcome(err) != "name_taken" || reason.Of(err).Message != want {
 		t.Errorf("CreateAgent() of a taken name = %v, want %q", err, want)
+	}
+}
+
+// Each agent has a rate, runs and sessions of its own: who makes many multiplies all of them.
+func TestAgentsOfOneUserAreBounded(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	db := storetest.Open(t, storetest.URL(t), clock.now)
+	owner := storetest.Organisation(t, db)
+	member := storetest.Member(t, db, owner, store.RoleMember)
+	do(t, db, member, func(tx *store.Tx) error {
+		for n := range 100 {
+			if _, _, err := tx.CreateAgent(t.Context(), fmt.Sprintf("live %d", n), member.User); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if _, err := createAgent(t, db, member, "one more"); outcome(err) != "input_invalid" {
+		t.Errorf("CreateAgent() number 101 = %v, want input_invalid", err)
+	}
+	if _, err := createAgent(t, db, owner, "of another"); err != nil {
+		t.Errorf("CreateAgent() of another member = %v", err)
+	}
+	list := must(t, db, owner, func(tx *store.Tx) ([]store.Agent, error) {
+		return tx.Agents(t.Context(), store.AgentFilter{Name: "LIVE 9", Most: 5})
+	})
+	if count := must(t, db, owner, func(tx *store.Tx) (int, error) { return tx.CountAgents(t.Context()) }); len(list) != 5 || count != 101 {
+		t.Errorf("Agents() = %d of %d, want 5 of 101", len(list), count)
+	}
+	if count := must(t, db, storetest.Member(t, db, owner, store.RoleMember), func(tx *store.Tx) (int, error) { return tx.CountAgents(t.Context()) }); count != 0 {
+		t.Errorf("CountAgents() of a member without one = %d, want 0", count)
+	}
+
+	// Making and revoking leaves a row each time.
+	made := 100
+	for _, a := range must(t, db, member, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) }) {
+		do(t, db, member, func(tx *store.Tx) error { return tx.RevokeAgent(t.Context(), a.ID) })
+	}
+	var err error
+	for err == nil && made < 1000 {
+		err = db.As(t.Context(), member, func(tx *store.Tx) error {
+			a, _, err := tx.CreateAgent(t.Context(), "again", member.User)
+			if err != nil {
+				return err
+			}
+			made++
+			return tx.RevokeAgent(t.Context(), a.ID)
+		})
+	}
+	if outcome(err) != "rate_limited" || made != 200 {
+		t.Errorf("after %d agents in a day: %v, want rate_limited after 200", made, err)
+	}
+	clock.pass(24 * time.Hour)
+	if _, err := createAgent(t, db, member, "tomorrow"); err != nil {
+		t.Errorf("CreateAgent() a day later = %v", err)
 	}
 }
 
@@ -157,7 +215,7 @@ func TestARevokedAgentFreesItsName(t *testing.T) {
 	if got.RevokedAt == nil || !got.RevokedAt.Equal(clock.now().Add(-time.Hour)) || got.RevokedBy != got.UserName || got.TokenHint != nil {
 		t.Errorf("Agent() = %+v, want one revoked an hour ago by its maker, without a token", got)
 	}
-	list := must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) })
+	list := must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) })
 	if len(list) != 2 || list[0].ID != second.ID || list[1].ID != first.ID {
 		t.Errorf("Agents() = %v, want the live one before the revoked", list)
 	}
@@ -269,7 +327,7 @@ func TestLastUseMovesForward(t *testing.T) {
 			t.Errorf("after TouchAgents(%v) last use = %v, want %v", tt.at, got.LastUsedAt.Sub(start), tt.want)
 		}
 	}
-	list := must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) })
+	list := must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) })
 	if len(list) != 2 || list[0].ID != a.ID || list[1].ID != b.ID {
 		t.Errorf("Agents() = %v, want the used one before the newer", list)
 	}

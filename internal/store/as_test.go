@@ -104,7 +104,7 @@ func TestNothingOfATransactionStaysOnItsConnection(t *testing.T) {
 				if role, org := leftovers(t, db); role != self || org != "" {
 					t.Errorf("after %s the connection has role %q and organisation %q, want %q and none", tt.name, role, org, self)
 				}
-				if agents := must(t, db, b, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) }); len(agents) > 0 {
+				if agents := must(t, db, b, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) }); len(agents) > 0 {
 					t.Errorf("after %s another organisation sees %v, want none", tt.name, agents)
 				}
 			}
@@ -133,7 +133,7 @@ func TestATransactionCommitsWholeOrNotAtAll(t *testing.T) {
 	db, c := storetest.New(t)
 	boom := errors.New("boom")
 	count := func() int {
-		return len(must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) }))
+		return len(must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) }))
 	}
 	create := func(then error) func(*store.Tx) error {
 		return func(tx *store.Tx) error {

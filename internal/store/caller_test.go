@@ -114,7 +114,7 @@ func TestWhoMaySeeAndChangeAnAgent(t *testing.T) {
 					t.Errorf("%s() = %s, want %s", op.name, got, op.want)
 				}
 			}
-			listed := must(t, co.db, tt.caller, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) })
+			listed := must(t, co.db, tt.caller, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) })
 			got := "not_found"
 			for _, a := range listed {
 				if a.ID == id {

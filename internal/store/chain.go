@@ -14,6 +14,11 @@ import (
 // ErrAuditFork says that a place in a chain is taken by another entry.
 var ErrAuditFork = errors.New("the place in the audit chain is taken by another entry")
 
+// runWriter is run for the audit log's writer, on its own connections.
+func (s *System) runWriter(ctx context.Context, fn func(pgx.Tx) error) error {
+	return s.db.runIn(ctx, s.db.writer, "BEGIN; SET LOCAL ROLE graft_system", fn)
+}
+
 // AppendAudit writes links in one transaction and returns once they are durable. Doing it again does nothing, so
 // whoever does not know whether it was done does it again. An organisation that is gone is reason.NotFound, and a
 // place that holds something else is ErrAuditFork; then nothing is written.
@@ -29,7 +34,7 @@ func (s *System) AppendAudit(ctx context.Context, links []AuditLink) error {
 	b.Queue(appendAudit, auditColumns(links)...)
 	b.Queue(`COMMIT`)
 	// The pool drops a connection on which the batch failed half way, and Postgres its transaction.
-	err := s.db.pool.SendBatch(ctx, &b).Close()
+	err := s.db.writer.SendBatch(ctx, &b).Close()
 	if code(err) == "23505" { // unique_violation
 		return s.written(ctx, links[len(links)-1])
 	}
@@ -38,7 +43,7 @@ func (s *System) AppendAudit(ctx context.Context, links []AuditLink) error {
 
 // written is nil where exactly this link is in its place: a batch is there whole or not at all, so one tells of all.
 func (s *System) written(ctx context.Context, l AuditLink) error {
-	return s.run(ctx, func(tx pgx.Tx) error {
+	return s.runWriter(ctx, func(tx pgx.Tx) error {
 		hash, err := value[[]byte](ctx, tx, `SELECT hash FROM audit_entry WHERE org_id = @org AND writer = @writer AND seq = @seq`,
 			pgx.StrictNamedArgs{"org": l.Org, "writer": l.Writer, "seq": l.Seq})
 		if err == nil && !bytes.Equal(hash, l.Hash) || IsAbsent(err) {
@@ -90,7 +95,7 @@ type AuditHead struct {
 // AuditHeads lists where the newest chains of some organisations stand, 200 of each at most: those before them are
 // named by one of these.
 func (s *System) AuditHeads(ctx context.Context, orgs []OrgID) (heads []AuditHead, err error) {
-	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+	err = s.runWriter(ctx, func(tx pgx.Tx) (err error) {
 		heads, err = all[AuditHead](ctx, tx, `
 			SELECT o.id AS org, b.writer, h.seq, h.hash, b.heads AS begins
 			FROM unnest(@orgs::uuid[]) AS o (id)
@@ -106,7 +111,7 @@ func (s *System) AuditHeads(ctx context.Context, orgs []OrgID) (heads []AuditHea
 func (s *System) Organisations(ctx context.Context, orgs []OrgID) (found []OrgID, err error) {
 	type row struct{ ID OrgID }
 	var rows []row
-	err = s.run(ctx, func(tx pgx.Tx) (err error) {
+	err = s.runWriter(ctx, func(tx pgx.Tx) (err error) {
 		rows, err = all[row](ctx, tx, `SELECT id FROM organisation WHERE id = ANY (@orgs::uuid[]) ORDER BY id`,
 			pgx.StrictNamedArgs{"orgs": orgs})
 		return err

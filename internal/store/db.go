@@ -13,6 +13,7 @@ import (
 // DB is the database. It has no method that takes SQL.
 type DB struct {
 	pool      *pgxpool.Pool
+	writer    *pgxpool.Pool // the audit log's alone: whoever takes all of pool stops no call
 	now       func() time.Time
 	insertJob JobInserter // nil until InsertJobsWith
 }
@@ -21,11 +22,14 @@ type DB struct {
 type Config struct {
 	// URL is a postgres:// URL or a keyword string, as pgx takes it. Required.
 	URL string
-	// MaxConns bounds the pool; 0 means 16.
+	// MaxConns bounds the pool; 0 means 16. The audit log's writer has two more.
 	MaxConns int32
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
+
+// writerConns is how many connections the audit log's writer has: one, and one in place of that while it is cut off.
+const writerConns = 2
 
 // Open makes a pool and reaches the database once.
 func Open(ctx context.Context, c Config) (*DB, error) {
@@ -43,6 +47,8 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "5000"
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "10000"
 	cfg.ConnConfig.RuntimeParams["application_name"] = "graft"
+	apart := cfg.Copy()
+	apart.MaxConns = writerConns
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -51,11 +57,19 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		pool.Close()
 		return nil, fmt.Errorf("reach database: %w", err)
 	}
-	return &DB{pool: pool, now: c.Now}, nil
+	writer, err := pgxpool.NewWithConfig(ctx, apart) // connects when it is first used
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	return &DB{pool: pool, writer: writer, now: c.Now}, nil
 }
 
-// Close waits for what is running and closes the pool.
-func (db *DB) Close() { db.pool.Close() }
+// Close waits for what is running and closes the pools.
+func (db *DB) Close() {
+	db.pool.Close()
+	db.writer.Close()
+}
 
 // Now is the clock that stored times come from, cut to what Postgres keeps.
 func (db *DB) Now() time.Time { return db.now().UTC().Truncate(time.Microsecond) }
@@ -88,8 +102,12 @@ func (db *DB) As(ctx context.Context, c Caller, fn func(*Tx) error) error {
 const tries = 4
 
 func (db *DB) run(ctx context.Context, begin string, fn func(pgx.Tx) error) error {
+	return db.runIn(ctx, db.pool, begin, fn)
+}
+
+func (db *DB) runIn(ctx context.Context, pool *pgxpool.Pool, begin string, fn func(pgx.Tx) error) error {
 	for n := 1; ; n++ {
-		err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, fn)
+		err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{BeginQuery: begin}, fn)
 		if c := code(err); n == tries || c != "40001" && c != "40P01" {
 			return unavailable(err)
 		}

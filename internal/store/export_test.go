@@ -7,6 +7,7 @@ func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 
 // The bounds that tests run against.
 const (
-	Tries    = tries
-	MaxEnded = maxEnded
+	Tries      = tries
+	MaxEnded   = maxEnded
+	ReapAtOnce = reapAtOnce
 )

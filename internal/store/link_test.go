@@ -26,7 +26,7 @@ func TestAWelcomeLinkMakesTheFirstOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock.pass(365 * 24 * time.Hour) // it does not run out
+	clock.pass(store.WelcomeLife - time.Second)
 	if !store.WellFormed(store.LinkTokenPrefix, token) {
 		t.Errorf("NewWelcomeLink() = %q, want a token that is well formed", token)
 	}
@@ -74,7 +74,32 @@ func TestAWelcomeLinkMakesTheFirstOwner(t *testing.T) {
 	}
 }
 
-// TestOfManyWelcomeLinksAtOnceOneFounds: two pages open in two browsers, each with a link of its own or with one.
+// Each start without a user prints a link, and whoever reads one of them can found the deployment.
+func TestTheNewestWelcomeLinkAloneWorksForADay(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	sys := db.System()
+	works := func(token string) bool {
+		_, err := sys.Link(t.Context(), token)
+		return err == nil
+	}
+	var tokens [2]string
+	for n := range tokens {
+		var err error
+		if tokens[n], err = sys.NewWelcomeLink(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if works(tokens[0]) || !works(tokens[1]) {
+		t.Errorf("of two links the first works: %v, the second: %v; want the second alone", works(tokens[0]), works(tokens[1]))
+	}
+	clock.pass(store.WelcomeLife)
+	if works(tokens[1]) {
+		t.Error("a link works after its life")
+	}
+}
+
+// TestOfManyWelcomeLinksAtOnceOneFounds: two pages open in two browsers, with one link or each with another.
 func TestOfManyWelcomeLinksAtOnceOneFounds(t *testing.T) {
 	t.Parallel()
 	for name, links := range map[string]int{"one link": 1, "a link each": 6} {
@@ -82,10 +107,11 @@ func TestOfManyWelcomeLinksAtOnceOneFounds(t *testing.T) {
 			t.Parallel()
 			db, _ := private(t)
 			other := storetest.Open(t, dsnOf(db), nil)
+			super := connect(t, storetest.Superuser(t, dsnOf(db)))
 			var tokens []string
 			for range links {
-				token, err := db.System().NewWelcomeLink(t.Context())
-				if err != nil {
+				token, hash := store.NewToken(store.LinkTokenPrefix) // a second of ours would end the first
+				if _, err := super.Exec(t.Context(), `INSERT INTO signin_link (hash, kind, created_at) VALUES ($1, 'welcome', now())`, hash[:]); err != nil {
 					t.Fatal(err)
 				}
 				tokens = append(tokens, token)
@@ -106,7 +132,6 @@ func TestOfManyWelcomeLinksAtOnceOneFounds(t *testing.T) {
 			if diff := cmp.Diff(map[string]int{"yes": 1, "link_not_valid": 5}, count); diff != "" {
 				t.Errorf("outcomes of UseLink() (-want +got):\n%s", diff)
 			}
-			super := connect(t, storetest.Superuser(t, dsnOf(db)))
 			for _, table := range []string{"organisation", "user_account", "member"} {
 				if n := number(t, super, `SELECT count(*) FROM `+table); n != 1 {
 					t.Errorf("rows of %s = %d, want 1", table, n)
@@ -124,7 +149,7 @@ func TestASignInLinkSetsAPasswordOnce(t *testing.T) {
 	_, other := enrol(t, db, "Acme", "bo@example.com", store.RoleOwner)
 	mine, theirs := store.HashToken("cookie of ana"), store.HashToken("cookie of bo")
 	for hash, user := range map[store.TokenHash]store.UserID{mine: user, theirs: other} {
-		if err := sys.SaveWebSession(t.Context(), hash, user, []byte("data"), clock.now().Add(time.Hour)); err != nil {
+		if err := sys.BeginWebSession(t.Context(), hash, user, "", []byte("data"), clock.now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,5 +207,60 @@ func TestASignInLinkRunsOut(t *testing.T) {
 	}
 	if _, err := sys.NewSignInLink(t.Context(), store.NewID[store.UserKind](db.Now()), time.Minute); !store.IsAbsent(err) {
 		t.Errorf("NewSignInLink() for nobody = %v, want %v", err, reason.NotFound)
+	}
+}
+
+// A sign-in that compared the old password before a link set another begins no session, whichever of the two is first.
+func TestASignInWithTheOldPasswordDoesNotOutliveIt(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	sys := db.System()
+	_, user := enrol(t, db, "Acme", "ana@example.com", store.RoleOwner)
+	if err := sys.SetPassword(t.Context(), user, "", "old"); err != nil {
+		t.Fatal(err)
+	}
+	use := func(password string) error {
+		token, err := sys.NewSignInLink(t.Context(), user, time.Hour)
+		if err != nil {
+			return err
+		}
+		_, err = sys.UseLink(t.Context(), token, store.Setup{Password: password})
+		return err
+	}
+	begin := func(cookie, password string) error {
+		return sys.BeginWebSession(t.Context(), store.HashToken(cookie), user, password, []byte{}, clock.now().Add(time.Hour))
+	}
+
+	if err := use("new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin("late", "old"); !store.IsAbsent(err) {
+		t.Errorf("BeginWebSession() with the password before = %v, want %v", err, reason.NotFound)
+	}
+	if err := begin("right", "new"); err != nil {
+		t.Errorf("BeginWebSession() = %v", err)
+	}
+
+	// The sign-in is under way when the link is used.
+	super := connect(t, storetest.Superuser(t, dsnOf(db)))
+	run(t, super, `BEGIN`)
+	if _, err := super.Exec(t.Context(), `
+		INSERT INTO web_session (hash, user_id, data, expires_at)
+		SELECT $1, id, '', $3 FROM user_account WHERE id = $2 AND password = 'new' FOR SHARE`,
+		sum("under way"), user, clock.now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	used := make(chan error, 1)
+	go func() { used <- use("newest") }()
+	watcher := connect(t, storetest.Superuser(t, dsnOf(db)))
+	eventually(t, "the link to wait for the sign-in", func() bool {
+		return number(t, watcher, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+	})
+	run(t, super, `COMMIT`)
+	if err := <-used; err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, watcher, `SELECT count(*) FROM web_session`); n != 0 {
+		t.Errorf("%d sessions outlive the password that began them, want none", n)
 	}
 }

@@ -38,6 +38,7 @@ func plant(t *testing.T, db *store.DB, c store.Caller) store.Agent {
 		t.Fatal(err)
 	}
 	plantUpstream(t, db, c, a)
+	plantGrant(t, db, c, a)
 	return a
 }
 
@@ -236,14 +237,16 @@ func TestTheSystemRoleReadsWhatItsQuestionsNeed(t *testing.T) {
 				read = append(read, table)
 			}
 			w.want(t, "graft_system", nobody, 0, refused, `UPDATE `+table+` SET org_id = org_id`)
-			if !slices.Contains([]string{"ask", "result", "run"}, table) { // whose rows run out
+			if !slices.Contains([]string{"ask", "oauth_code", "oauth_denied", "result", "run"}, table) { // whose rows run out
 				w.want(t, "graft_system", nobody, 0, refused, `DELETE FROM `+table)
 			}
 		}
 		for _, table := range []string{"ask", "result", "run"} {
 			w.want(t, "graft_system", nobody, 0, refused, `SELECT org_id FROM `+table)
 		}
-		if diff := cmp.Diff([]string{"agent", "agent_token", "ask", "audit_entry", "member", "result", "run"}, read); diff != "" {
+		if diff := cmp.Diff([]string{
+			"agent", "agent_token", "ask", "audit_entry", "member", "oauth_code", "oauth_denied", "oauth_grant", "oauth_token", "result", "run",
+		}, read); diff != "" {
 			t.Errorf("tables that graft_system reads (-want +got):\n%s", diff)
 		}
 		w.want(t, "graft_system", nobody, 2, "", `SELECT FROM agent`)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -259,24 +260,33 @@ type Link struct {
 	Name   string
 }
 
-// NewWelcomeLink makes a link for the first person. The token goes into its URL and is not kept.
+// WelcomeLife is how long a welcome link works.
+const WelcomeLife = 24 * time.Hour
+
+// NewWelcomeLink makes a link for the first person, in place of those that were made before. The token goes into its URL
+// and is not kept.
 func (s *System) NewWelcomeLink(ctx context.Context) (token string, err error) {
-	return s.newLink(ctx, LinkWelcome, UserID{}, nil)
+	return s.newLink(ctx, LinkWelcome, UserID{}, WelcomeLife)
 }
 
 // NewSignInLink makes a one-time link for user that works for a time.
 func (s *System) NewSignInLink(ctx context.Context, user UserID, lives time.Duration) (token string, err error) {
-	expires := s.db.Now().Add(lives)
-	return s.newLink(ctx, LinkSignIn, user, &expires)
+	return s.newLink(ctx, LinkSignIn, user, lives)
 }
 
-func (s *System) newLink(ctx context.Context, kind string, user UserID, expires *time.Time) (string, error) {
+func (s *System) newLink(ctx context.Context, kind string, user UserID, lives time.Duration) (string, error) {
 	token, hash := NewToken(LinkTokenPrefix)
+	now := s.db.Now()
 	err := s.run(ctx, func(tx pgx.Tx) error {
+		if kind == LinkWelcome { // whoever has one founds the deployment, and each stands in what collects the output of a start
+			if _, err := exec(ctx, tx, `DELETE FROM signin_link WHERE kind = 'welcome' AND used_at IS NULL`, nil); err != nil {
+				return err
+			}
+		}
 		_, err := exec(ctx, tx, `
 			INSERT INTO signin_link (hash, kind, user_id, created_at, expires_at)
 			VALUES (@hash, @kind, @user, @now, @expires)`,
-			pgx.StrictNamedArgs{"hash": hash[:], "kind": kind, "user": user, "now": s.db.Now(), "expires": expires})
+			pgx.StrictNamedArgs{"hash": hash[:], "kind": kind, "user": user, "now": now, "expires": now.Add(lives)})
 		return err
 	})
 	return token, err
@@ -343,13 +353,14 @@ func (s *System) UseLink(ctx context.Context, token string, in Setup) (user User
 			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "now": s.db.Now()}); err != nil {
 			return err
 		}
-		// A new password ends every session that the old one began.
-		if _, err := exec(ctx, tx, `DELETE FROM web_session WHERE user_id = @user`, pgx.StrictNamedArgs{"user": user}); err != nil {
+		if _, err := exec(ctx, tx, `
+			UPDATE user_account SET password = @password, name = coalesce(nullif(@name, ''), name) WHERE id = @user`,
+			pgx.StrictNamedArgs{"user": user, "password": in.Password, "name": in.Name}); err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, `
-			UPDATE user_account SET password = @password, name = coalesce(nullif(@name, ''), name) WHERE id = @user`,
-			pgx.StrictNamedArgs{"user": user, "password": in.Password, "name": in.Name})
+		// A new password ends every session that the old one began. It is set first: BeginWebSession holds the account's
+		// row, so a sign-in with the old one is over by now, and this sees its session, or finds the new one.
+		_, err = exec(ctx, tx, `DELETE FROM web_session WHERE user_id = @user`, pgx.StrictNamedArgs{"user": user})
 		return err
 	})
 	return user, err
@@ -395,13 +406,18 @@ func (s *System) WebSession(ctx context.Context, hash TokenHash) (data []byte, e
 	return data, err
 }
 
-// SaveWebSession writes a browser session; user is zero before sign-in.
-func (s *System) SaveWebSession(ctx context.Context, hash TokenHash, user UserID, data []byte, expires time.Time) error {
+// BeginWebSession writes the browser session of a user who proved a password: the hash is the one that it was compared
+// with. Where another was set meanwhile the session does not begin, and that is reason.NotFound.
+func (s *System) BeginWebSession(ctx context.Context, hash TokenHash, user UserID, password string, data []byte, expires time.Time) error {
 	return s.run(ctx, func(tx pgx.Tx) error {
-		_, err := exec(ctx, tx, `
-			INSERT INTO web_session (hash, user_id, data, expires_at) VALUES (@hash, @user, @data, @expires)
+		n, err := exec(ctx, tx, `
+			INSERT INTO web_session (hash, user_id, data, expires_at)
+			SELECT @hash::bytea, id, @data::bytea, @expires::timestamptz FROM user_account WHERE id = @user AND password = @password FOR SHARE
 			ON CONFLICT (hash) DO UPDATE SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at`,
-			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "data": data, "expires": expires})
+			pgx.StrictNamedArgs{"hash": hash[:], "user": user, "password": password, "data": data, "expires": expires})
+		if err == nil && n == 0 {
+			return reason.NotFound
+		}
 		return err
 	})
 }
@@ -427,26 +443,56 @@ func (s *System) DeleteWebSession(ctx context.Context, hash TokenHash) error {
 	})
 }
 
-// Sweep deletes browser sessions and one-time links that ran out.
+// Sweep deletes what ran out: browser sessions, one-time links, runs, results and asks. What cannot be deleted of one
+// keeps none of the others.
 func (s *System) Sweep(ctx context.Context) error {
-	return s.run(ctx, func(tx pgx.Tx) error {
-		now := pgx.StrictNamedArgs{"now": s.db.Now()}
-		// In the order of UseLink, so that the two do not block one another.
-		if _, err := exec(ctx, tx, `DELETE FROM signin_link WHERE expires_at <= @now`, now); err != nil {
+	now := pgx.StrictNamedArgs{"now": s.db.Now(), "bite": sweepBite}
+	old := pgx.StrictNamedArgs{"old": s.db.Now().Add(-askKeep), "bite": sweepBite}
+	return errors.Join(
+		s.sweep(ctx, "one-time links", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM signin_link WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM signin_link WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "browser sessions", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM web_session WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM web_session WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "runs", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM run WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM run WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "results", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM result WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM result WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "asks", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM ask WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM ask WHERE expires_at <= @old ORDER BY expires_at LIMIT @bite) AS oldest)`, old)
+		}),
+	)
+}
+
+// sweepBite is how many rows go in one transaction: so few that results of megabytes each are gone within the time that a
+// statement has.
+const sweepBite = 200
+
+// sweep runs bite, each time in a transaction of its own, until there is less than one left.
+func (s *System) sweep(ctx context.Context, what string, bite func(pgx.Tx) (int64, error)) error {
+	for n := int64(sweepBite); n >= sweepBite; {
+		err := s.run(ctx, func(tx pgx.Tx) (err error) {
+			n, err = bite(tx)
 			return err
+		})
+		if err != nil {
+			return fmt.Errorf("sweep %s: %w", what, err)
 		}
-		if _, err := exec(ctx, tx, `DELETE FROM web_session WHERE expires_at <= @now`, now); err != nil {
-			return err
-		}
-		if _, err := exec(ctx, tx, `DELETE FROM run WHERE expires_at <= @now`, now); err != nil {
-			return err
-		}
-		if _, err := exec(ctx, tx, `DELETE FROM result WHERE expires_at <= @now`, now); err != nil {
-			return err
-		}
-		_, err := exec(ctx, tx, `DELETE FROM ask WHERE expires_at <= @old`, pgx.StrictNamedArgs{"old": s.db.Now().Add(-askKeep)})
-		return err
-	})
+	}
+	return nil
 }
 
 // askKeep is how long an ask that is over can be looked at.

@@ -230,7 +230,7 @@ func TestChangeWebSessionBringsNoneBack(t *testing.T) {
 	if err := sys.ChangeWebSession(t.Context(), hash, []byte("new"), later); !store.IsAbsent(err) {
 		t.Errorf("ChangeWebSession() of none = %v, want %v", err, reason.NotFound)
 	}
-	if err := sys.SaveWebSession(t.Context(), hash, c.User, []byte("first"), later); err != nil {
+	if err := sys.BeginWebSession(t.Context(), hash, c.User, "", []byte("first"), later); err != nil {
 		t.Fatal(err)
 	}
 	if err := sys.ChangeWebSession(t.Context(), hash, []byte("second"), later); err != nil {
@@ -314,9 +314,9 @@ func TestWebSessions(t *testing.T) {
 	sys := db.System()
 	_, user := enrol(t, db, "Acme", "ana@example.com", store.RoleOwner)
 	hash := store.HashToken("cookie")
-	save := func(user store.UserID, data string, lives time.Duration) {
+	save := func(data string, lives time.Duration) {
 		t.Helper()
-		if err := sys.SaveWebSession(t.Context(), hash, user, []byte(data), clock.now().Add(lives)); err != nil {
+		if err := sys.BeginWebSession(t.Context(), hash, user, "", []byte(data), clock.now().Add(lives)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -327,8 +327,8 @@ func TestWebSessions(t *testing.T) {
 	if data, got := read(); got != "not_found" {
 		t.Errorf("WebSession() of none = %q, %s, want not_found", data, got)
 	}
-	save(store.UserID{}, "before sign-in", time.Hour)
-	save(user, "signed in", 2*time.Hour)
+	save("signed in before", time.Hour)
+	save("signed in", 2*time.Hour)
 	clock.pass(2*time.Hour - time.Microsecond)
 	if data, got := read(); data != "signed in" || got != "yes" {
 		t.Errorf("WebSession() = %q, %s, want what was saved last", data, got)
@@ -337,7 +337,7 @@ func TestWebSessions(t *testing.T) {
 	if data, got := read(); got != "not_found" {
 		t.Errorf("WebSession() past its time = %q, %s, want not_found", data, got)
 	}
-	save(user, "again", time.Hour)
+	save("again", time.Hour)
 	for range 2 { // ending one twice is no error
 		if err := sys.DeleteWebSession(t.Context(), hash); err != nil {
 			t.Errorf("DeleteWebSession() = %v, want nil", err)
@@ -346,8 +346,8 @@ func TestWebSessions(t *testing.T) {
 	if data, got := read(); got != "not_found" {
 		t.Errorf("WebSession() after its end = %q, %s, want not_found", data, got)
 	}
-	if err := sys.SaveWebSession(t.Context(), hash, store.NewID[store.UserKind](db.Now()), nil, clock.now()); err == nil {
-		t.Error("SaveWebSession() for nobody = nil, want an error")
+	if err := sys.BeginWebSession(t.Context(), hash, store.NewID[store.UserKind](db.Now()), "", nil, clock.now()); err == nil {
+		t.Error("BeginWebSession() for nobody = nil, want an error")
 	}
 }
 
@@ -363,7 +363,7 @@ func TestSweepDeletesWhatRanOut(t *testing.T) {
 		if _, err := sys.NewSignInLink(t.Context(), user, lives); err != nil {
 			t.Fatal(err)
 		}
-		if err := sys.SaveWebSession(t.Context(), store.HashToken(lives.String()), user, []byte{}, clock.now().Add(lives)); err != nil {
+		if err := sys.BeginWebSession(t.Context(), store.HashToken(lives.String()), user, "", []byte{}, clock.now().Add(lives)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -371,7 +371,7 @@ func TestSweepDeletesWhatRanOut(t *testing.T) {
 	for _, want := range []struct {
 		after           time.Duration
 		links, sessions int64
-	}{{0, 3, 2}, {time.Hour, 2, 1}, {2 * time.Hour, 1, 0}} { // the welcome link stays
+	}{{0, 3, 2}, {time.Hour, 2, 1}, {2 * time.Hour, 1, 0}, {store.WelcomeLife, 0, 0}} {
 		clock.pass(want.after)
 		if err := sys.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
@@ -380,6 +380,55 @@ func TestSweepDeletesWhatRanOut(t *testing.T) {
 		if links != want.links || sessions != want.sessions {
 			t.Errorf("after %v more: %d links and %d sessions, want %d and %d", want.after, links, sessions, want.links, want.sessions)
 		}
+	}
+}
+
+func TestASweepThatFailsSomewhereGoesOn(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	owner := storetest.Organisation(t, db)
+	agent, _ := storetest.Agent(t, db, owner, "Sweeper")
+	do(t, db, bearer(owner, agent), func(tx *store.Tx) error {
+		return tx.KeepRun(t.Context(), store.Run{ID: store.NewID[store.RunKind](clock.now()), AgentID: agent.ID, Tool: "mail__send", Status: store.RunSucceeded, StartedAt: clock.now()})
+	})
+	clock.pass(store.RunLife)
+	if err := db.System().BeginWebSession(t.Context(), store.HashToken("session"), owner.User, "", []byte{}, clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	super := connect(t, storetest.Superuser(t, dsnOf(db)))
+	run(t, super,
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`,
+		`CREATE TRIGGER refuse BEFORE DELETE ON signin_link FOR EACH STATEMENT EXECUTE FUNCTION refuse()`,
+		`CREATE TRIGGER refuse BEFORE DELETE ON run FOR EACH STATEMENT EXECUTE FUNCTION refuse()`)
+	if err := db.System().Sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "sweep runs") {
+		t.Errorf("Sweep() = %v, want it to say that runs were not swept", err)
+	}
+	if n := number(t, super, `SELECT count(*) FROM web_session`); n != 0 {
+		t.Errorf("%d sessions that ran out are left, want none", n)
+	}
+	run(t, super, `DROP TRIGGER refuse ON run`, `DROP TRIGGER refuse ON signin_link`)
+	if err := db.System().Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := number(t, super, `SELECT count(*) FROM run`); n != 0 {
+		t.Errorf("%d runs that ran out are left, want none", n)
+	}
+}
+
+func TestASweepTakesManyBites(t *testing.T) {
+	t.Parallel()
+	db, clock := private(t)
+	super := connect(t, storetest.Superuser(t, dsnOf(db)))
+	if _, err := super.Exec(t.Context(), `
+		INSERT INTO web_session (hash, data, expires_at)
+		SELECT sha256(int4send(n)), '', $1::timestamptz - n * interval '1 second' FROM generate_series(-2, 1000) AS n`, clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.System().Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, super, `SELECT count(*) FROM web_session`); n != 2 {
+		t.Errorf("%d sessions are left, want the 2 that go on", n)
 	}
 }
 

@@ -61,7 +61,7 @@ func grantsOf(t *testing.T, db *store.DB, c store.Caller, id store.AgentID) []st
 
 func liveNames(t *testing.T, db *store.DB, c store.Caller) (names []string) {
 	t.Helper()
-	for _, a := range must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) }) {
+	for _, a := range must(t, db, c, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) }) {
 		if a.RevokedAt == nil {
 			names = append(names, a.Name)
 		}

@@ -9,55 +9,6 @@ import (
 	"github.com/getgraft/graft/internal/bus"
 )
 
-// A GrantOf is whose a code or a refresh token is.
-type GrantOf struct {
-	Bearer
-	Grant    GrantID
-	ClientID string
-	Scope    string
-}
-
-// Caller is who acts by it.
-func (g GrantOf) Caller() Caller {
-	return Caller{Org: g.Org, User: g.User, Agent: g.Agent, Grant: g.Grant, Role: g.Role, Via: ViaBearer}
-}
-
-// The people of a grant are who made its agent and who consented: both must still be members.
-const grantJoins = `
-	JOIN agent a ON a.org_id = g.org_id AND a.id = g.agent_id AND a.revoked_at IS NULL
-	JOIN member m ON m.org_id = g.org_id AND m.user_id = a.user_id AND m.removed_at IS NULL
-	JOIN member c ON c.org_id = g.org_id AND c.user_id = g.user_id AND c.removed_at IS NULL `
-
-const selectGrantOf = `SELECT g.org_id AS org, a.user_id AS user, a.id AS agent, m.role, g.id AS "grant", g.client_id, g.scope `
-
-// OAuthCode finds whose a code is, used or not. One of a grant that has ended, or of an agent or member that has, is
-// reason.NotFound.
-func (s *System) OAuthCode(ctx context.Context, hash TokenHash) (g GrantOf, err error) {
-	return s.grantOf(ctx, `FROM oauth_code t JOIN oauth_grant g ON g.org_id = t.org_id AND g.id = t.grant_id `+grantJoins+`
-		WHERE t.hash = @hash AND g.ended_at IS NULL`, pgx.StrictNamedArgs{"hash": hash[:]})
-}
-
-// OAuthToken finds whose a refresh token is, retired or not, likewise.
-func (s *System) OAuthToken(ctx context.Context, hash TokenHash) (g GrantOf, err error) {
-	return s.grantOf(ctx, `FROM oauth_token t JOIN oauth_grant g ON g.org_id = t.org_id AND g.id = t.grant_id `+grantJoins+`
-		WHERE t.hash = @hash AND g.ended_at IS NULL`, pgx.StrictNamedArgs{"hash": hash[:]})
-}
-
-// LiveGrant finds who acts by an access token of a grant. One that has ended, or was denied, is reason.NotFound.
-func (s *System) LiveGrant(ctx context.Context, id GrantID, jti TokenID) (g GrantOf, err error) {
-	return s.grantOf(ctx, `FROM oauth_grant g `+grantJoins+`
-		WHERE g.id = @id AND g.ended_at IS NULL AND NOT EXISTS (SELECT FROM oauth_denied d WHERE d.org_id = g.org_id AND d.jti = @jti)`,
-		pgx.StrictNamedArgs{"id": id, "jti": jti})
-}
-
-func (s *System) grantOf(ctx context.Context, from string, args pgx.StrictNamedArgs) (g GrantOf, err error) {
-	err = s.run(ctx, func(tx pgx.Tx) (err error) {
-		g, err = one[GrantOf](ctx, tx, selectGrantOf+from, args)
-		return err
-	})
-	return g, err
-}
-
 // Outcome is what came of a code or a refresh token that was presented.
 type Outcome int
 
@@ -203,29 +154,4 @@ func (tx *Tx) DenyToken(ctx context.Context, jti TokenID, expires time.Time) err
 		return err
 	}
 	return tx.tell(ctx, bus.Credential, tx.caller.Agent.String())
-}
-
-// RefreshWindow is how long a retired refresh token is answered with what retired it.
-const RefreshWindow = 30 * time.Second
-
-// SweepOAuth deletes what has run out: requests, codes a day after their end, denials, and answers that are not given again.
-func (s *System) SweepOAuth(ctx context.Context) error {
-	now := s.db.Now()
-	for _, q := range []struct {
-		sql    string
-		before time.Time
-	}{
-		{`DELETE FROM oauth_request WHERE expires_at < @before`, now.Add(-time.Hour)},
-		{`DELETE FROM oauth_code WHERE expires_at < @before`, now.Add(-24 * time.Hour)},
-		{`DELETE FROM oauth_denied WHERE expires_at < @before`, now},
-		{`UPDATE oauth_token SET answer = NULL WHERE answer IS NOT NULL AND retired_at < @before`, now.Add(-RefreshWindow)},
-	} {
-		if err := s.run(ctx, func(tx pgx.Tx) error {
-			_, err := exec(ctx, tx, q.sql, pgx.StrictNamedArgs{"before": q.before})
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

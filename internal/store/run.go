@@ -17,7 +17,8 @@ const (
 	RunSilence = 30 * time.Second
 	// maxRunning bounds the runs of one agent that are under way.
 	maxRunning = 20
-	// maxRuns bounds the ended runs that are kept of one agent; the oldest go. Whoever calls and hangs up leaves one each time.
+	// maxRuns bounds the ended runs that are kept of one agent; the oldest go. Whoever calls and hangs up leaves one each
+	// time, and so does whoever detaches what ends at once.
 	maxRuns = 1000
 	// maxProgress bounds the lines of progress that are kept of a run; the oldest go.
 	maxProgress = 200
@@ -44,7 +45,6 @@ type Run struct {
 	ConnectionID ConnectionID
 	Status       RunStatus
 	Reason       reason.Word // why it failed, where the gateway knows
-	Args         []byte      // sealed
 	Result       []byte      // sealed: what the caller would have been answered
 	Progress     []string
 	Questions    []byte   // sealed: what its client's person has to answer; nil for nothing
@@ -57,7 +57,7 @@ type Run struct {
 
 const runColumns = `id, agent_id, tool, version, connection_id,
 	CASE WHEN status = 'running' AND seen_at < @silent THEN 'lost' ELSE status END AS status,
-	reason, args, result, progress, questions, answers, cancel, started_at, seen_at, ended_at`
+	reason, result, progress, questions, answers, cancel, started_at, seen_at, ended_at`
 
 // StartRun keeps a run of the calling agent that begins. More under way at once than an agent may have are
 // reason.RateLimited; an agent that was revoked meanwhile is reason.NotFound.
@@ -90,20 +90,25 @@ func (tx *Tx) KeepRun(ctx context.Context, r Run) error {
 	if err := tx.keepRun(ctx, r); err != nil {
 		return err
 	}
+	return tx.dropOldRuns(ctx, r.AgentID)
+}
+
+// dropOldRuns deletes what an agent has of ended runs above the bound.
+func (tx *Tx) dropOldRuns(ctx context.Context, agent AgentID) error {
 	_, err := exec(ctx, tx.tx, `
 		DELETE FROM run WHERE agent_id = @agent AND id IN (
 			SELECT id FROM run WHERE agent_id = @agent AND status <> 'running' ORDER BY started_at DESC, id DESC OFFSET @most)`,
-		pgx.StrictNamedArgs{"agent": r.AgentID, "most": maxRuns})
+		pgx.StrictNamedArgs{"agent": agent, "most": maxRuns})
 	return err
 }
 
 func (tx *Tx) keepRun(ctx context.Context, r Run) error {
 	_, err := exec(ctx, tx.tx, `
-		INSERT INTO run (id, agent_id, tool, version, connection_id, status, reason, args, result, started_at, seen_at, ended_at, expires_at)
-		VALUES (@id, @agent, @tool, @version, @connection, @status, @reason, @args, @result, @started, @now, @ended, @expires)`,
+		INSERT INTO run (id, agent_id, tool, version, connection_id, status, reason, result, started_at, seen_at, ended_at, expires_at)
+		VALUES (@id, @agent, @tool, @version, @connection, @status, @reason, @result, @started, @now, @ended, @expires)`,
 		pgx.StrictNamedArgs{
 			"id": r.ID, "agent": r.AgentID, "tool": r.Tool, "version": r.Version, "connection": r.ConnectionID, "status": r.Status, "reason": r.Reason,
-			"args": r.Args, "result": r.Result, "started": r.StartedAt, "now": tx.now, "ended": r.EndedAt, "expires": tx.now.Add(RunLife),
+			"result": r.Result, "started": r.StartedAt, "now": tx.now, "ended": r.EndedAt, "expires": tx.now.Add(RunLife),
 		})
 	return err
 }
@@ -157,7 +162,7 @@ func (tx *Tx) AnswerRun(ctx context.Context, agent AgentID, id RunID, answers []
 	return tx.tell(ctx, bus.Run, id.String())
 }
 
-// EndRun keeps how a run ended.
+// EndRun keeps how a run ended. Of more ended ones than are kept the oldest go.
 func (tx *Tx) EndRun(ctx context.Context, r Run) error {
 	if err := tx.use(ctx, r.AgentID); err != nil {
 		return err
@@ -167,6 +172,9 @@ func (tx *Tx) EndRun(ctx context.Context, r Run) error {
 		WHERE id = @id AND agent_id = @agent AND status = 'running'`,
 		pgx.StrictNamedArgs{"id": r.ID, "agent": r.AgentID, "status": r.Status, "reason": r.Reason, "result": r.Result, "now": tx.now, "expires": tx.now.Add(RunLife)})
 	if err != nil {
+		return err
+	}
+	if err := tx.dropOldRuns(ctx, r.AgentID); err != nil {
 		return err
 	}
 	return tx.tell(ctx, bus.Run, r.ID.String())
@@ -194,7 +202,7 @@ func (tx *Tx) Run(ctx context.Context, agent AgentID, id RunID) (Run, error) {
 		pgx.StrictNamedArgs{"id": id, "agent": agent, "silent": tx.now.Add(-RunSilence)})
 }
 
-// Runs lists the last runs of an agent, newest first, without arguments and results.
+// Runs lists the last runs of an agent, newest first, without their results.
 func (tx *Tx) Runs(ctx context.Context, agent AgentID, most int) ([]Run, error) {
 	if err := tx.see(ctx, agent); err != nil {
 		return nil, err
@@ -202,7 +210,7 @@ func (tx *Tx) Runs(ctx context.Context, agent AgentID, most int) ([]Run, error) 
 	list, err := all[Run](ctx, tx.tx, `SELECT `+runColumns+` FROM run WHERE agent_id = @agent ORDER BY started_at DESC, id DESC LIMIT @most`,
 		pgx.StrictNamedArgs{"agent": agent, "most": most, "silent": tx.now.Add(-RunSilence)})
 	for i := range list {
-		list[i].Args, list[i].Result, list[i].Questions, list[i].Answers = nil, nil, nil, nil
+		list[i].Result, list[i].Questions, list[i].Answers = nil, nil, nil
 	}
 	return list, err
 }

@@ -149,7 +149,7 @@ func TestDeleteOrganisation(t *testing.T) {
 	if list := memberships(t, db, c.User); len(list) != 0 {
 		t.Errorf("Memberships() of its owner = %v, want none", list)
 	}
-	if got := must(t, db, other, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context()) }); len(got) != 1 {
+	if got := must(t, db, other, func(tx *store.Tx) ([]store.Agent, error) { return tx.Agents(t.Context(), store.AgentFilter{}) }); len(got) != 1 {
 		t.Errorf("the other organisation has %d agents, want 1", len(got))
 	}
 }

@@ -184,8 +184,24 @@ func capital(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// settle is how long after the upstream told of a change it is listed: changes come in rows.
-const settle = 500 * time.Millisecond
+const (
+	// settle is how long after the upstream told of a change it is listed: changes come in rows.
+	settle = 500 * time.Millisecond
+	// maxRest bounds how long after a listing it is not listed again because of what it tells.
+	maxRest = time.Minute
+)
+
+// A lastListing is when the upstream was listed last, and how long that took.
+type lastListing struct {
+	at   time.Time
+	took time.Duration
+}
+
+// rest is how long to wait with the next listing, now that the upstream told of a change: at least settle, and until ten
+// times as long has gone by as the last one took. Some tell of a change whenever they are listed.
+func (l lastListing) rest() time.Duration {
+	return max(settle, time.Until(l.at.Add(min(10*l.took, maxRest))))
+}
 
 // watch makes sure that somebody notices when what l leads to changes, for as long as it is used.
 func (s *Source) watch(l *line) {
@@ -210,6 +226,7 @@ func (s *Source) listen(ctx context.Context, l *line) {
 		}
 	}
 	defer func() { end() }()
+	var last lastListing
 	told, mute := false, false // mute: it does not tell of changes, and a session of our own is for nothing but a listing
 	for {
 		t, err := s.targetOf(ctx, l)
@@ -221,11 +238,13 @@ func (s *Source) listen(ctx context.Context, l *line) {
 			revision, mute = t.revision, false
 		}
 		if due := told || t.State == store.UpstreamFailing || s.claim(ctx, l, t); due || session == nil && !mute {
+			began := time.Now()
 			if session == nil {
 				session, err = s.openToList(ctx, t, l.tell)
 			}
 			if due {
 				err = s.list(ctx, l.caller, t, session, err)
+				last = lastListing{time.Now(), time.Since(began)}
 			}
 			if err != nil && ctx.Err() == nil {
 				s.c.Log.WarnContext(ctx, "upstream not listed", slog.String("org", l.caller.Org.String()), slog.String("upstream", t.Name), slog.Any("err", err))
@@ -238,7 +257,7 @@ func (s *Source) listen(ctx context.Context, l *line) {
 				end()
 			}
 		}
-		if told = l.wait(ctx, s.c.ListEvery); ctx.Err() != nil || time.Since(time.Unix(0, l.used.Load())) > s.c.IdleAfter {
+		if told = l.wait(ctx, s.c.ListEvery, last); ctx.Err() != nil || time.Since(time.Unix(0, l.used.Load())) > s.c.IdleAfter {
 			return
 		}
 	}
@@ -264,8 +283,8 @@ func (s *Source) claim(ctx context.Context, l *line, t *target) (ours bool) {
 	return ours && err == nil
 }
 
-// wait waits until there is news, or as long as that, and reports whether there is.
-func (l *line) wait(ctx context.Context, most time.Duration) bool {
+// wait waits until there is news, or as long as that, and reports whether there is. News wait until last has had its rest.
+func (l *line) wait(ctx context.Context, most time.Duration, last lastListing) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -275,7 +294,7 @@ func (l *line) wait(ctx context.Context, most time.Duration) bool {
 		return false
 	case <-l.news:
 	}
-	pause(ctx, settle)
+	pause(ctx, last.rest())
 	select { // what came meanwhile is listed with it
 	case <-l.news:
 	default:

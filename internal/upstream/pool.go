@@ -142,6 +142,7 @@ func (p *pool) join(c store.Caller, t *target, l *line) (*member, error) {
 		m = &member{key: k, target: t, line: l, ready: make(chan struct{})}
 		m.ctx, m.end = context.WithCancel(context.Background())
 		if !p.beginLocked(func() { p.open(m) }) {
+			m.end()
 			return nil, reason.Refuse(reason.Unavailable, "The gateway is stopping. Try again.")
 		}
 		p.members[k] = m
@@ -184,9 +185,17 @@ func (p *pool) open(m *member) {
 		m.line.well()
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	m.session, m.err, m.used = session, err, time.Now()
 	close(m.ready)
+	late := p.closed && session != nil // close has been past here, and waits for this
+	m.ended = m.ended || late
+	defer func() {
+		p.mu.Unlock()
+		if late {
+			bid(session)
+			m.end()
+		}
+	}()
 	switch {
 	case err != nil:
 		p.dropLocked(m)
@@ -321,7 +330,7 @@ func (p *pool) reap(idle time.Duration) {
 	}
 }
 
-// close ends every session and waits until all is quiet.
+// close ends every session, one that is being opened too, and waits until all is quiet.
 func (p *pool) close() {
 	p.mu.Lock()
 	for _, m := range p.members {

@@ -86,9 +86,12 @@ func Open(ctx context.Context, d Dial) (*Session, error) {
 	}
 	s := &Session{d: d, calls: map[int64]*relay{}, replies: make(chan struct{}, 8)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	ctx, cancel := context.WithTimeout(ctx, d.ConnectTimeout)
+	limited, cancel := context.WithTimeout(ctx, d.ConnectTimeout)
 	defer cancel()
-	if err := s.open(ctx); err != nil {
+	if err := s.open(limited); err != nil {
+		if ctx.Err() != nil { // nobody wants it any more; the server may have it all the same
+			bid(s)
+		}
 		s.stop()
 		s.tasks.Wait()
 		return nil, err

@@ -34,7 +34,7 @@ type Addition struct {
 	Settings store.UpstreamSettings // seconds of 0 are the defaults
 }
 
-// Add makes an upstream and lists it once. One that cannot be listed is kept, with what is wrong in its LastError.
+// Add makes an upstream. It is there as soon as Add returns, and Try lists it.
 func (s *Source) Add(ctx context.Context, c store.Caller, in Addition) (store.Upstream, error) {
 	if err := catalog.CheckVendor(in.Name); err != nil {
 		return store.Upstream{}, err
@@ -52,32 +52,32 @@ func (s *Source) Add(ctx context.Context, c store.Caller, in Addition) (store.Up
 	if in.Settings.CallSeconds == 0 {
 		in.Settings.CallSeconds = CallSeconds
 	}
+	defer s.views.Forget(c.Org)
 	var u store.Upstream
-	if err := s.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
-		u, err = tx.CreateUpstream(ctx, in.Name, in.URL, in.Settings, headers)
-		return err
-	}); err != nil {
-		return store.Upstream{}, err
-	}
-	if err := s.Refresh(ctx, c, u.ID); err != nil && reason.Of(err).Word == reason.Internal {
-		return u, err
-	}
 	err = s.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
-		u, err = tx.Upstream(ctx, u.ID)
+		u, err = tx.CreateUpstream(ctx, in.Name, in.URL, in.Settings, headers)
 		return err
 	})
 	return u, err
 }
 
-// Change replaces the settings of an upstream and lists it anew. That it cannot be listed is kept with it.
+// Change replaces the settings of an upstream. They hold as soon as Change returns, but for which of its tools are taken:
+// that is when it is listed, by Try.
 func (s *Source) Change(ctx context.Context, c store.Caller, id store.UpstreamID, in store.UpstreamSettings) error {
-	if err := s.c.DB.As(ctx, c, func(tx *store.Tx) error { return tx.ChangeUpstream(ctx, id, in) }); err != nil {
-		return err
-	}
+	defer s.views.Forget(c.Org)
+	return s.c.DB.As(ctx, c, func(tx *store.Tx) error { return tx.ChangeUpstream(ctx, id, in) })
+}
+
+// Try lists an upstream now and returns it as it is then. That it cannot be listed is no error: it is in its LastError.
+func (s *Source) Try(ctx context.Context, c store.Caller, id store.UpstreamID) (u store.Upstream, err error) {
 	if err := s.Refresh(ctx, c, id); err != nil && reason.Of(err).Word == reason.Internal {
-		return err
+		return u, err
 	}
-	return nil
+	err = s.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
+		u, err = tx.Upstream(ctx, id)
+		return err
+	})
+	return u, err
 }
 
 // SetHeaders replaces the headers of an upstream.

@@ -100,6 +100,15 @@ func (r *replica) add(name, url string, headers ...upstream.Header) store.Upstre
 	return u
 }
 
+// Add adds an upstream and lists it.
+func (r *replica) Add(ctx context.Context, c store.Caller, in upstream.Addition) (store.Upstream, error) {
+	u, err := r.Source.Add(ctx, c, in)
+	if err != nil {
+		return u, err
+	}
+	return r.Try(ctx, c, u.ID)
+}
+
 func (r *replica) tryAdd(name, url string, headers ...upstream.Header) store.Upstream {
 	r.t.Helper()
 	u, err := r.Add(r.t.Context(), r.owner, upstream.Addition{Name: name, URL: url, Headers: headers, Settings: store.UpstreamSettings{TrustHints: true}})

@@ -386,6 +386,38 @@ func TestSessionsEndWhenWhatTheyAreForDoes(t *testing.T) {
 	}
 }
 
+// A gateway that stops while a session is being opened leaves none behind, though the server has it by then.
+func TestAStopLeavesNoSessionThatIsBeingOpened(t *testing.T) {
+	t.Parallel()
+	srv := upstreamtest.Start(t, upstreamtest.Options{})
+	r := one(t)
+	r.add("demo", srv.URL)
+	eventually(t, "the session of the listing to end", func() bool { return srv.Sessions() == 0 })
+	opening := make(chan struct{}, 8)
+	srv.Script(func(_ http.ResponseWriter, r *http.Request, m upstreamtest.Message) bool {
+		if m.Method != "notifications/initialized" {
+			return false
+		}
+		opening <- struct{}{}
+		<-r.Context().Done()
+		return true
+	})
+	called := make(chan error, 1)
+	go func() {
+		_, err := r.try(r.agent(), "demo__count", `{}`)
+		called <- err
+	}()
+	<-opening
+	<-opening // the watcher's
+	r.stop()
+	if n := srv.Sessions(); n != 0 {
+		t.Errorf("sessions after the gateway stopped = %d, want 0", n)
+	}
+	if err := <-called; err == nil {
+		t.Error("a call in a session that was never opened = nil, want an error")
+	}
+}
+
 func TestIdleSessionsEnd(t *testing.T) {
 	t.Parallel()
 	srv := upstreamtest.Start(t, upstreamtest.Options{})
@@ -521,7 +553,11 @@ func TestWhatIsAddedIsThereAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := upstream.Addition{Name: name, URL: upstreamtest.Start(t, upstreamtest.Options{}).URL}
-		if _, err := deaf.Add(t.Context(), h.owner, in); err != nil {
+		u, err := deaf.Add(t.Context(), h.owner, in)
+		if err == nil {
+			_, err = deaf.Try(t.Context(), h.owner, u.ID)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		list, err := deaf.Tools(t.Context(), h.owner)
