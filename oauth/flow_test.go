@@ -706,3 +706,20 @@ func TestAttack17ARequestIsOfItsBrowser(t *testing.T) {
 		t.Errorf("Allow() after the answer = %v", err)
 	}
 }
+
+// Two apps may be given one agent; ending one leaves the other, and a token is never of two agents.
+func TestTwoAppsOfOneAgentEndApart(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	a, b := h.register("none"), h.register("none")
+	code, agent := h.connect(a.query(), store.AgentID{})
+	other, same := h.connect(b.query(), agent)
+	if same != agent {
+		t.Fatalf("the second app was given %s, want %s", same, agent)
+	}
+	one, two := h.post(0, "/mcp/oauth/token", a.redeem(code)), h.post(0, "/mcp/oauth/token", b.redeem(other))
+	h.want("revoke", h.post(0, "/mcp/oauth/revoke", a.prove(url.Values{"token": {one.str("refresh_token")}})), http.StatusOK, "")
+	h.wantVerified("the app that ended", one.str("access_token"), reason.TokenUnknown)
+	h.wantVerified("the other", two.str("access_token"), "")
+	h.want("the other's refresh", h.post(0, "/mcp/oauth/token", b.refresh(two.str("refresh_token"))), http.StatusOK, "")
+}
