@@ -86,10 +86,17 @@ func Open(ctx context.Context, d Dial) (*Session, error) {
 	}
 	s := &Session{d: d, calls: map[int64]*relay{}, replies: make(chan struct{}, 8)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	limited, cancel := context.WithTimeout(ctx, d.ConnectTimeout)
+	// Who asks may go, and the server have the session all the same: its answer is waited for a little longer, because
+	// only with what it says can the session be ended.
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.ConnectTimeout)
 	defer cancel()
-	if err := s.open(limited); err != nil {
-		if ctx.Err() != nil { // nobody wants it any more; the server may have it all the same
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cancel) })()
+	err := s.open(limited)
+	if err == nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", reason.Refuse(reason.Cancelled, "The call to %s was cancelled.", s.host()), ctx.Err())
+	}
+	if err != nil {
+		if ctx.Err() != nil {
 			bid(s)
 		}
 		s.stop()
