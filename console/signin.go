@@ -123,12 +123,19 @@ func (h *Handler) rehash(r *http.Request, user store.User, password string) stri
 	return phc
 }
 
-// SignOut is POST /signout.
+// SignOut is POST /signout. A page that needs somebody else to sign in says where to go on.
 func (h *Handler) SignOut(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(r); err != nil {
+		return err
+	}
 	if err := h.end(r.Context(), w); err != nil {
 		return err
 	}
 	h.changed(r.Context(), "Signed out")
-	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+	next := "/signin"
+	if to := localPath(r.PostForm.Get("next")); to != "/" {
+		next = to
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
 	return nil
 }

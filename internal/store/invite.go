@@ -15,6 +15,7 @@ type Invite struct {
 	Email     string
 	Role      Role
 	MadeBy    string // name, or e-mail while they have none
+	MadeByID  UserID
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }
@@ -27,7 +28,7 @@ const (
 )
 
 // inviteColumns are of invites that still work.
-const inviteColumns = `i.id, i.email, i.role, coalesce(nullif(u.name, ''), u.email) AS made_by, i.created_at, i.expires_at
+const inviteColumns = `i.id, i.email, i.role, coalesce(nullif(u.name, ''), u.email) AS made_by, i.made_by AS made_by_id, i.created_at, i.expires_at
 	FROM invite i JOIN user_account u ON u.id = i.made_by
 	WHERE i.expires_at > @now`
 

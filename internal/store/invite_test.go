@@ -148,8 +148,12 @@ func TestWhoMayInviteWhom(t *testing.T) {
 		by   store.Caller
 		want string
 	}{
-		{"a member", plain, "forbidden"}, {"an auditor", auditor, "forbidden"}, {"an admin, an owner's", admin, "forbidden"},
-		{"another organisation", stranger, "not_found"}, {"an owner", owner, "yes"}, {"again", owner, "not_found"},
+		{"a member", plain, "forbidden"},
+		{"an auditor", auditor, "forbidden"},
+		{"an admin, an owner's", admin, "forbidden"},
+		{"another organisation", stranger, "not_found"},
+		{"an owner", owner, "yes"},
+		{"again", owner, "not_found"},
 	} {
 		if got := withdraw(x.by, boss.ID); got != x.want {
 			t.Errorf("withdrawn by %s = %s, want %s", x.name, got, x.want)
@@ -184,7 +188,10 @@ func TestAnOrganisationHasSoManyOpenInvites(t *testing.T) {
 		return nil
 	})
 	again := func(email string) error {
-		return db.As(t.Context(), c, func(tx *store.Tx) error { _, _, err := tx.CreateInvite(t.Context(), email, store.RoleMember); return err })
+		return db.As(t.Context(), c, func(tx *store.Tx) error {
+			_, _, err := tx.CreateInvite(t.Context(), email, store.RoleMember)
+			return err
+		})
 	}
 	if err := again("more@many.example"); outcome(err) != "input_invalid" || reason.Of(err).Details["field"] != "email" {
 		t.Errorf("one more = %v, want input_invalid of email", err)
