@@ -174,9 +174,9 @@ func (s *System) Enrol(ctx context.Context, org, email string, role Role) (e Enr
 		case err != nil:
 			return err
 		case m.Removed:
-			return reason.Refuse(reason.Forbidden, "%s was removed from %s.", FoldEmail(email), e.Name).Field("email")
+			return reason.Refuse(reason.Forbidden, "%s was removed from %s. An invite of the Members page brings them back.", FoldEmail(email), e.Name).Field("email")
 		case !made && role != "" && role != m.Role:
-			return reason.Refuse(reason.NameTaken, "%s is a member already, as %s. Roles are not changed here.", FoldEmail(email), m.Role).Field("role")
+			return reason.Refuse(reason.NameTaken, "%s is a member already, as %s. To change that, run graft user role.", FoldEmail(email), m.Role).Field("role")
 		}
 		return nil
 	})
