@@ -96,9 +96,9 @@ func (v Join) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var7 string
-			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(roleWords(v.Role))
+			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(yourRole(v.Role))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `join.templ`, Line: 8, Col: 93}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `join.templ`, Line: 8, Col: 92}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 			if templ_7745c5c3_Err != nil {

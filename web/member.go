@@ -138,6 +138,21 @@ func roleWords(role string) string {
 	return ""
 }
 
+// yourRole is roleWords to whoever gets it.
+func yourRole(role string) string {
+	switch role {
+	case "owner":
+		return "You may do everything there."
+	case "admin":
+		return "You manage all its agents, upstreams, secrets and members."
+	case "member":
+		return "You make agents of your own and answer for them."
+	case "auditor":
+		return "You read everything and change nothing."
+	}
+	return ""
+}
+
 // Join is what the link of an invite opens. Looking at it uses nothing up.
 type Join struct {
 	Focus    Focus
