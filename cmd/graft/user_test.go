@@ -147,7 +147,9 @@ func TestUserLinkLetsSomebodyBackIn(t *testing.T) {
 		}
 		return resp.StatusCode
 	}
-	use := func(link, password string) int { return post(link, url.Values{"name": {"Ana"}, "password": {password}}) }
+	use := func(link, password string) int {
+		return post(link, url.Values{"name": {"Ana"}, "password": {password}})
+	}
 	first := graft("user", "add", "--email", "ana@acme.example")
 	if got := use(first, "seven green kettles sing"); got != http.StatusSeeOther {
 		t.Fatalf("first link = %d, want 303", got)

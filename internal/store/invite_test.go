@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
@@ -263,37 +265,48 @@ func TestSomebodyWhoWasRemovedComesBackByAnInviteAlone(t *testing.T) {
 	}
 }
 
-// One invite, two browsers; and one that is withdrawn while it is used.
+// One invite, two browsers that both read it, and one who withdraws it: they meet at the organisation's row.
 func TestAnInviteIsUsedOnceOrWithdrawn(t *testing.T) {
 	t.Parallel()
-	db, c := storetest.New(t)
-	other := storetest.Open(t, storetest.URL(t), nil)
-	for n := range 5 {
-		i, token := invite(t, db, c, fmt.Sprintf("race-%d@race.example", n), store.RoleMember)
-		outcomes := make([]string, 3)
-		var all sync.WaitGroup
-		for k, db := range []*store.DB{db, other} {
-			all.Go(func() {
-				_, _, err := db.System().Join(t.Context(), token, newcomer(fmt.Sprintf("N%d", k)))
-				outcomes[k] = outcome(err)
+	db, _ := private(t)
+	c := storetest.Organisation(t, db)
+	holder, watcher := connect(t, storetest.Superuser(t, dsnOf(db))), connect(t, storetest.Superuser(t, dsnOf(db)))
+	for name, withdrawn := range map[string]bool{"used twice": false, "withdrawn as well": true} {
+		i, token := invite(t, db, c, "ana@race.example", store.RoleMember)
+		acts := []func() error{
+			func() error { _, _, err := db.System().Join(t.Context(), token, newcomer("Ana")); return err },
+			func() error { _, _, err := db.System().Join(t.Context(), token, newcomer("Eve")); return err },
+		}
+		if withdrawn {
+			acts = append(acts, func() error {
+				return db.As(t.Context(), c, func(tx *store.Tx) error { _, err := tx.WithdrawInvite(t.Context(), i.ID); return err })
 			})
 		}
-		all.Go(func() {
-			outcomes[2] = outcome(other.As(t.Context(), c, func(tx *store.Tx) error { _, err := tx.WithdrawInvite(t.Context(), i.ID); return err }))
+		run(t, holder, `BEGIN`, `SELECT FROM organisation FOR UPDATE`)
+		outcomes := make([]string, len(acts))
+		var all sync.WaitGroup
+		for n, act := range acts {
+			all.Go(func() { outcomes[n] = outcome(act()) })
+		}
+		eventually(t, "all of them to wait", func() bool {
+			return number(t, watcher, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == int64(len(acts))
 		})
+		run(t, holder, `COMMIT`)
 		all.Wait()
-		yes := 0
-		for k, o := range outcomes {
-			switch {
-			case o == "yes":
-				yes++
-			case o != "link_not_valid" && (k != 2 || o != "not_found"):
-				t.Errorf("outcomes = %v", outcomes)
+		slices.Sort(outcomes)
+		want := [][]string{{"link_not_valid", "yes"}}
+		if withdrawn {
+			want = [][]string{{"link_not_valid", "link_not_valid", "yes"}, {"link_not_valid", "not_found", "yes"}}
+		}
+		if !slices.ContainsFunc(want, func(w []string) bool { return slices.Equal(w, outcomes) }) {
+			t.Errorf("%s: outcomes = %q, want one of %q", name, outcomes, want)
+		}
+		for _, m := range must(t, db, c, func(tx *store.Tx) ([]store.Member, error) { return tx.Members(t.Context()) }) {
+			if m.UserID != c.User {
+				do(t, db, c, func(tx *store.Tx) error { return tx.RemoveMember(t.Context(), m.UserID) })
 			}
 		}
-		if yes != 1 {
-			t.Errorf("outcomes = %v, want one yes", outcomes)
-		}
+		run(t, holder, `DELETE FROM member WHERE removed_at IS NOT NULL`, `DELETE FROM user_account u WHERE NOT EXISTS (SELECT FROM member m WHERE m.user_id = u.id)`)
 	}
 }
 
@@ -360,6 +373,27 @@ func TestSetRole(t *testing.T) {
 	}
 	if got := member(t, db, owner, plain.User).Role; got != store.RoleAdmin {
 		t.Errorf("role = %s, want admin", got)
+	}
+}
+
+// Replicas remember callers with their role, so they are told of another as of a removal.
+func TestAnotherRoleIsTold(t *testing.T) {
+	t.Parallel()
+	db, _ := private(t)
+	c := storetest.Organisation(t, db)
+	m := storetest.Member(t, db, c, store.RoleMember)
+	ear := connect(t, dsnOf(db))
+	run(t, ear, `LISTEN `+bus.Channel)
+	set := func(role store.Role) {
+		do(t, db, c, func(tx *store.Tx) error { _, err := tx.SetRole(t.Context(), m.User, role); return err })
+	}
+	set(store.RoleMember) // the same, which is nothing to tell
+	set(store.RoleAdmin)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	n, err := ear.WaitForNotification(ctx)
+	if want := (bus.Event{Topic: bus.Member, ID: c.Org.String()}).Payload(); err != nil || n.Payload != want {
+		t.Errorf("notification = %+v, %v, want %q", n, err, want)
 	}
 }
 
@@ -449,15 +483,16 @@ func TestRemovalEndsBrowserAndLinksOfAStranger(t *testing.T) {
 	}
 	cookie, link := begin(gone.User)
 	cookieBoth, linkBoth := begin(both.User)
-	for _, m := range []store.Caller{gone, both} {
-		do(t, db, c, func(tx *store.Tx) error {
+	for n, m := range []store.Caller{gone, both} {
+		left := must(t, db, c, func(tx *store.Tx) ([]store.Member, error) {
 			if err := tx.RemoveMember(t.Context(), m.User); err != nil {
-				return err
+				return nil, err
 			}
-			// The transaction is the organisation's own again.
-			_, err := tx.Members(t.Context())
-			return err
+			return tx.Members(t.Context()) // the transaction sees the organisation's own again
 		})
+		if len(left) != 2-n {
+			t.Errorf("Members() in the transaction of a removal = %d, want %d", len(left), 2-n)
+		}
 	}
 	if _, err := sys.WebSession(t.Context(), cookie); !store.IsAbsent(err) {
 		t.Errorf("the browser of somebody who is a member nowhere = %v, want not found", err)
