@@ -89,6 +89,14 @@ func (l *liveStream) next() (id, html string) {
 	return "end", ""
 }
 
+// ends reads what still comes, and then wants the end of the stream.
+func (l *liveStream) ends() {
+	l.t.Helper()
+	for id := ""; id != "end"; {
+		id, _ = l.next()
+	}
+}
+
 // take reads n events and returns their HTML by id.
 func (l *liveStream) take(n int) map[string]string {
 	l.t.Helper()

@@ -117,6 +117,7 @@ func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, user store.U
 		return err
 	}
 	h.setCookie(w, h.sessions.Token(ctx), int(sessionLife/time.Second))
+	h.noteSignIn(ctx, user, org)
 	return nil
 }
 

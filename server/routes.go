@@ -68,6 +68,8 @@ func (s *Server) routes() http.Handler {
 			limited.Post("/signin", s.page(h.SignIn))
 			r.Get("/setup/{token}", s.page(h.SetupPage))
 			limited.Post("/setup/{token}", s.page(h.Setup))
+			r.Get("/invite/{token}", s.page(h.JoinPage))
+			limited.Post("/invite/{token}", s.page(h.Join))
 
 			r.Group(func(r chi.Router) {
 				r.Use(h.Require, noteCaller)
@@ -105,6 +107,13 @@ func (s *Server) routes() http.Handler {
 				acts.Post("/secrets", s.page(h.SecretSet))
 				reads.Get("/secrets/{id}/remove", s.page(h.SecretRemovePage))
 				acts.Post("/secrets/{id}/remove", s.page(h.SecretRemove))
+				reads.Get("/members", s.page(h.Members))
+				acts.Post("/members", s.page(h.Invite))
+				acts.Post("/members/invites/{id}/withdraw", s.page(h.InviteWithdraw))
+				reads.Get("/members/{id}", s.page(h.Member))
+				acts.Post("/members/{id}/role", s.page(h.MemberRole))
+				reads.Get("/members/{id}/remove", s.page(h.MemberRemovePage))
+				acts.Post("/members/{id}/remove", s.page(h.MemberRemove))
 				r.Get("/live/asks", s.page(h.LiveAsks))
 				r.Get("/live/asks/{id}", s.page(h.LiveAsk))
 				r.Get("/live/agents", s.page(h.LiveAgents))

@@ -209,7 +209,54 @@ func asked(state web.AskState, by string) web.Ask {
 	return a
 }
 
+func members() web.Members {
+	roles := []web.Choice{{"member", "Member"}, {"auditor", "Auditor"}, {"admin", "Admin"}}
+	return web.Members{
+		Shell: shell("members", ""), Now: now, See: true, Change: true, Roles: roles, Role: web.Field{Value: "member"},
+		Rows: []web.Member{
+			{Name: "Rowan Hale", Email: "rowan@northfield.example", URL: "/members/usr_1", You: true, Role: "owner", Since: now.Add(-400 * 24 * time.Hour), SignedIn: now.Add(-2 * time.Hour), Agents: 3},
+			{Name: "ana@northfield.example", Email: "ana@northfield.example", URL: "/members/usr_2", Role: "auditor", Since: now.Add(-24 * time.Hour)},
+		},
+		Invites: []web.Invite{
+			{Email: "somebody.with.a.long.address@subsidiary.northfield.example", Role: "admin", URL: "/members/invites/inv_1", MadeBy: "you", MadeAt: now.Add(-time.Hour), ExpiresAt: now.Add(6 * 24 * time.Hour), Change: true},
+			{Email: "boss@northfield.example", Role: "owner", URL: "/members/invites/inv_2", MadeBy: "Ana Ferreira", MadeAt: now.Add(-50 * time.Hour), ExpiresAt: now.Add(time.Hour)},
+		},
+	}
+}
+
+func memberDetail() web.MemberDetail {
+	v := members()
+	return web.MemberDetail{Shell: v.Shell, Now: now, Org: "Northfield", Member: v.Rows[0], Roles: v.Roles}
+}
+
+func join() web.Join {
+	return web.Join{Focus: focus(), Action: "/invite/abc", OrgName: "Northfield", MadeBy: "Rowan Hale", Role: "member", Email: web.Field{Value: "ana@northfield.example"}}
+}
+
 func pages() []sample {
+	madeInvite := members()
+	madeInvite.Made = &web.NewInvite{Email: "ana@northfield.example", Role: "member", Link: "https://graft.northfield.example/invite/abc"}
+	wrongInvite := members()
+	wrongInvite.Email, wrongInvite.Role = web.Field{Value: "ana", Error: "Enter an email address such as ana@example.com."}, web.Field{Value: "owner", Error: "Only an owner invites an owner."}
+	noInvites := members()
+	noInvites.Invites = nil
+	readsMembers := noInvites
+	readsMembers.Change, readsMembers.See = false, false
+	auditsMembers := noInvites
+	auditsMembers.Change = false
+	wrongRole := memberDetail()
+	wrongRole.Role = web.Field{Value: "auditor", Error: "An auditor reads only and has no agents. Revoke theirs first: 3 live."}
+	readsMember := memberDetail()
+	readsMember.Roles, readsMember.Member = nil, members().Rows[1]
+	joinWrong := join()
+	joinWrong.Name, joinWrong.Password, joinWrong.Error = web.Field{Error: "Enter a name."}, web.Field{Error: "This is 5 characters long. Use at least 12."}, "Nothing was made yet. Two answers need another look."
+	joinKnown := join()
+	joinKnown.Known, joinKnown.Error = true, "ana@northfield.example has an account already. Enter its password."
+	joinIn := join()
+	joinIn.As = joinIn.Email.Value
+	joinOther := join()
+	joinOther.As = "rowan@northfield.example"
+
 	home := web.Home{Shell: shell("home", ""), Name: "Rowan", Gateway: gateway, Agents: list()}
 	homeEmpty := web.Home{Shell: shell("home", "You are signed in."), Gateway: gateway, Agents: web.AgentList{Now: now, Live: "/live/agents", Make: true}}
 
@@ -325,6 +372,23 @@ func pages() []sample {
 		{"upstream-remove", web.UpstreamRemove{Shell: shell("upstreams", ""), Upstream: upstreams()[0]}.Page()},
 		{"upstream-change", web.UpstreamChange{Shell: shell("upstreams", ""), Upstream: upstreams()[0], Headers: wrongUpstream.Headers, Exclude: web.Field{Value: "delete_workspace"}, HeadError: "Nothing was replaced."}.Page()},
 		{"secret-remove", web.SecretRemove{Shell: shell("upstreams", ""), Secret: secrets().Rows[0]}.Page()},
+		{"members", members().Page()},
+		{"members-made", madeInvite.Page()},
+		{"members-error", wrongInvite.Page()},
+		{"members-no-invites", noInvites.Page()},
+		{"members-reading", readsMembers.Page()},
+		{"members-auditing", auditsMembers.Page()},
+		{"member", memberDetail().Page()},
+		{"member-role-error", wrongRole.Page()},
+		{"member-reading", readsMember.Page()},
+		{"member-remove", web.MemberRemove{Shell: shell("members", ""), Org: "Northfield", Member: members().Rows[1], Agents: 2, Apps: 1, Invites: 1}.Page()},
+		{"member-remove-self", web.MemberRemove{Shell: shell("members", ""), Org: "Northfield", Member: members().Rows[0]}.Page()},
+		{"join", join().Page()},
+		{"join-error", joinWrong.Page()},
+		{"join-known", joinKnown.Page()},
+		{"join-signed-in", joinIn.Page()},
+		{"join-signed-in-as-another", joinOther.Page()},
+		{"invite-dead", web.InviteDead{Focus: focus()}.Page()},
 		{"activity", activity().Page()},
 		{"activity-empty", noActivity.Page()},
 		{"activity-none-match", noneMatch.Page()},

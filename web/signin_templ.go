@@ -97,7 +97,7 @@ func (v SignIn) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<button class=\"btn primary full\">Sign in</button><p class=\"help\">Lost access? Whoever runs Graft makes a new link with <code>graft user add</code>.</p></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<button class=\"btn primary full\">Sign in</button><p class=\"help\">Lost access? Whoever runs Graft makes a new link with <code>graft user link</code>.</p></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -308,7 +308,7 @@ func (v LinkDead) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = code(plain("Command", "graft user add --email you@example.org")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = code(plain("Command", "graft user link --email you@example.org")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

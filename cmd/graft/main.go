@@ -33,7 +33,10 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check the whole set-up and say how to mend what is wrong."`
 	Health  healthCmd  `cmd:"" help:"Ask the gateway on this machine whether it is alive. For container health checks."`
 	User    struct {
-		Add userAddCmd `cmd:"" help:"Make what is missing of a user and print a fresh one-time sign-in link."`
+		Add    userAddCmd    `cmd:"" help:"Make what is missing of a user and print a fresh one-time sign-in link."`
+		Link   userLinkCmd   `cmd:"" help:"Print a fresh one-time sign-in link for somebody who has an account."`
+		Role   userRoleCmd   `cmd:"" help:"Give a member another role."`
+		Remove userRemoveCmd `cmd:"" help:"Remove a member: their agents and sessions end at once."`
 	} `cmd:"" help:"People."`
 	Agent struct {
 		Add    agentAddCmd    `cmd:"" help:"Make an agent and print its static token, alone on stdout."`

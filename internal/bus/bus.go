@@ -44,7 +44,7 @@ const (
 	Revoked Topic = "revoked"
 	// Session: the session was ended. id: the session.
 	Session Topic = "session"
-	// Member: somebody is no longer a member. id: the organisation.
+	// Member: somebody is no longer a member, or has another role. id: the organisation.
 	Member Topic = "member"
 	// Tools: the tools of the organisation moved: one came, went, or changed. id: the organisation.
 	Tools Topic = "tools"

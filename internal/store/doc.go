@@ -7,7 +7,9 @@
 //     organisation. Row-level security does the rest: no query here names org_id to filter by it.
 //   - Every tenant table has org_id NOT NULL, row-level security enabled and forced, composite foreign keys, and
 //     unique constraints that lead with org_id. A catalogue test asks Postgres.
-//   - All methods of System stand in lookup.go, so that what crosses tenants fits on one page.
+//   - All methods of System stand in lookup.go and the few files that source_test.go names, so that what crosses tenants
+//     is read in one go. A Tx takes System's role in one place: a person who was removed from everywhere loses their
+//     browser sessions, which are no organisation's.
 //   - Another organisation's row and a missing row are one answer: reason.NotFound.
 //   - Within an organisation, a method that takes an agent's id asks whether the caller may see or use that agent.
 //     RecordSessions, SeeSessions and TouchAgents do not: one transaction writes down what many agents did.

@@ -39,6 +39,7 @@ type (
 	AskKind struct{}
 	// ResultKind is of a value that was too long to answer with.
 	ResultKind struct{}
+	InviteKind struct{}
 
 	OrgID     = ID[OrgKind]
 	UserID    = ID[UserKind]
@@ -55,6 +56,7 @@ type (
 	RunID        = ID[RunKind]
 	AskID        = ID[AskKind]
 	ResultID     = ID[ResultKind]
+	InviteID     = ID[InviteKind]
 )
 
 func (OrgKind) prefix() string     { return "org_" }
@@ -72,6 +74,7 @@ func (SecretKind) prefix() string     { return "sec_" }
 func (RunKind) prefix() string        { return "run_" }
 func (AskKind) prefix() string        { return "ask_" }
 func (ResultKind) prefix() string     { return "res_" }
+func (InviteKind) prefix() string     { return "inv_" }
 
 var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 

@@ -39,6 +39,10 @@ func plant(t *testing.T, db *store.DB, c store.Caller) store.Agent {
 	}
 	plantUpstream(t, db, c, a)
 	plantGrant(t, db, c, a)
+	do(t, db, c, func(tx *store.Tx) error {
+		_, _, err := tx.CreateInvite(t.Context(), "guest@example.com", store.RoleMember)
+		return err
+	})
 	return a
 }
 
@@ -206,6 +210,8 @@ func TestForeignKeysDoNotCrossOrganisations(t *testing.T) {
 				VALUES (gen_random_uuid(), $1, '2025-06-18', now(), now())`, w.ofB.ID)
 			w.want(t, role, w.a.Org, 0, noRow, `INSERT INTO mcp_session_end (id, agent_id, opened_at, ended_at)
 				VALUES (gen_random_uuid(), $1, now(), now())`, w.ofB.ID)
+			w.want(t, role, w.a.Org, 0, noRow, `INSERT INTO invite (id, email, role, hash, made_by, created_at, expires_at)
+				VALUES (gen_random_uuid(), 'x@example.com', 'member', sha256('x'), $1, now(), now())`, w.b.User)
 
 			// The same statement with a row of one's own is taken.
 			w.want(t, role, w.a.Org, 1, "", `INSERT INTO working_set (agent_id, tool, cause, promoted_at) VALUES ($1, 'a__b', 'agent', now())`, w.ofA.ID)
@@ -237,7 +243,7 @@ func TestTheSystemRoleReadsWhatItsQuestionsNeed(t *testing.T) {
 				read = append(read, table)
 			}
 			w.want(t, "graft_system", nobody, 0, refused, `UPDATE `+table+` SET org_id = org_id`)
-			if !slices.Contains([]string{"ask", "oauth_code", "oauth_denied", "result", "run"}, table) { // whose rows run out
+			if !slices.Contains([]string{"ask", "invite", "oauth_code", "oauth_denied", "result", "run"}, table) { // whose rows run out
 				w.want(t, "graft_system", nobody, 0, refused, `DELETE FROM `+table)
 			}
 		}
@@ -245,7 +251,7 @@ func TestTheSystemRoleReadsWhatItsQuestionsNeed(t *testing.T) {
 			w.want(t, "graft_system", nobody, 0, refused, `SELECT org_id FROM `+table)
 		}
 		if diff := cmp.Diff([]string{
-			"agent", "agent_token", "ask", "audit_entry", "member", "oauth_code", "oauth_denied", "oauth_grant", "oauth_token", "result", "run",
+			"agent", "agent_token", "ask", "audit_entry", "invite", "member", "oauth_code", "oauth_denied", "oauth_grant", "oauth_token", "result", "run",
 		}, read); diff != "" {
 			t.Errorf("tables that graft_system reads (-want +got):\n%s", diff)
 		}

@@ -174,9 +174,9 @@ func (s *System) Enrol(ctx context.Context, org, email string, role Role) (e Enr
 		case err != nil:
 			return err
 		case m.Removed:
-			return reason.Refuse(reason.Forbidden, "%s was removed from %s.", FoldEmail(email), e.Name).Field("email")
+			return reason.Refuse(reason.Forbidden, "%s was removed from %s. An invite of the Members page brings them back.", FoldEmail(email), e.Name).Field("email")
 		case !made && role != "" && role != m.Role:
-			return reason.Refuse(reason.NameTaken, "%s is a member already, as %s. Roles are not changed here.", FoldEmail(email), m.Role).Field("role")
+			return reason.Refuse(reason.NameTaken, "%s is a member already, as %s. To change that, run graft user role.", FoldEmail(email), m.Role).Field("role")
 		}
 		return nil
 	})
@@ -443,7 +443,7 @@ func (s *System) DeleteWebSession(ctx context.Context, hash TokenHash) error {
 	})
 }
 
-// Sweep deletes what ran out: browser sessions, one-time links, runs, results and asks. What cannot be deleted of one
+// Sweep deletes what ran out: browser sessions, one-time links, invites, runs, results and asks. What cannot be deleted of one
 // keeps none of the others.
 func (s *System) Sweep(ctx context.Context) error {
 	now := pgx.StrictNamedArgs{"now": s.db.Now(), "bite": sweepBite}
@@ -458,6 +458,11 @@ func (s *System) Sweep(ctx context.Context) error {
 			return exec(ctx, tx, `
 				DELETE FROM web_session WHERE expires_at <= (
 					SELECT max(expires_at) FROM (SELECT expires_at FROM web_session WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
+		}),
+		s.sweep(ctx, "invites", func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM invite WHERE expires_at <= (
+					SELECT max(expires_at) FROM (SELECT expires_at FROM invite WHERE expires_at <= @now ORDER BY expires_at LIMIT @bite) AS oldest)`, now)
 		}),
 		s.sweep(ctx, "runs", func(tx pgx.Tx) (int64, error) {
 			return exec(ctx, tx, `

@@ -120,9 +120,9 @@ func TestEnrolChangesNoRole(t *testing.T) {
 		{"ana@example.com", store.RoleMember, store.Enrolment{Founded: true, Role: store.RoleOwner}, ""},
 		{"ana@example.com", "", store.Enrolment{Role: store.RoleOwner}, ""},
 		{"ana@example.com", store.RoleOwner, store.Enrolment{Role: store.RoleOwner}, ""},
-		{"ana@example.com", store.RoleMember, store.Enrolment{}, "ana@example.com is a member already, as owner. Roles are not changed here."},
+		{"ana@example.com", store.RoleMember, store.Enrolment{}, "ana@example.com is a member already, as owner. To change that, run graft user role."},
 		{"bo@example.com", "", store.Enrolment{Role: store.RoleMember}, ""},
-		{"Bo@example.com", store.RoleAuditor, store.Enrolment{}, "bo@example.com is a member already, as member. Roles are not changed here."},
+		{"Bo@example.com", store.RoleAuditor, store.Enrolment{}, "bo@example.com is a member already, as member. To change that, run graft user role."},
 		{"cy@example.com", store.RoleAuditor, store.Enrolment{Role: store.RoleAuditor}, ""},
 	} {
 		got, user, err := system.Enrol(t.Context(), "Acme", tt.email, tt.role)
@@ -141,7 +141,7 @@ func TestEnrolChangesNoRole(t *testing.T) {
 	}
 	run(t, connect(t, storetest.Superuser(t, dsnOf(db))), `UPDATE member SET removed_at = now() WHERE role = 'auditor'`)
 	_, _, err := system.Enrol(t.Context(), "Acme", "cy@example.com", "")
-	if want := "cy@example.com was removed from Acme."; outcome(err) != "forbidden" || reason.Of(err).Message != want {
+	if want := "cy@example.com was removed from Acme. An invite of the Members page brings them back."; outcome(err) != "forbidden" || reason.Of(err).Message != want {
 		t.Errorf("Enrol() of somebody who was removed = %v, want %q", err, want)
 	}
 }

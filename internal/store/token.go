@@ -12,6 +12,7 @@ import (
 const (
 	StaticTokenPrefix  = "grft_"
 	LinkTokenPrefix    = "grftl_"
+	InviteTokenPrefix  = "grfti_"
 	RefreshTokenPrefix = "grftr_"
 	CodePrefix         = "grftc_"
 	ClientSecretPrefix = "grfts_"
