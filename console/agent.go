@@ -54,6 +54,7 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 	var set []store.Promotion
 	var changes []store.ToolChange
 	var answers []store.Approval
+	var grants []store.Grant
 	var called names
 	err := h.c.DB.As(ctx, who.caller, func(tx *store.Tx) (err error) {
 		if a, err = tx.Agent(ctx, id); err != nil {
@@ -66,6 +67,9 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 			return err
 		}
 		if called, err = readNames(ctx, tx, who); err != nil {
+			return err
+		}
+		if grants, err = tx.Grants(ctx, id); err != nil {
 			return err
 		}
 		if changes, err = tx.WorkingSetChanges(ctx, id, changesShown); err != nil || a.RevokedAt != nil {
@@ -85,7 +89,7 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 		Now: h.c.Now(), Live: liveAgent(id, time.Time{}), Agent: h.webAgent(who, a),
 		TokenMade: moment(a.TokenMadeAt), FirstCall: firstCall(a, moment(a.TokenMadeAt)),
 		Gateway: h.gateway(), Connect: web.ConnectBlocks(h.gateway(), "graft"),
-		Sessions: webSessions(sessions), Tools: tools, Answers: webAnswers(answers, called), IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
+		Sessions: webSessions(sessions), Apps: webApps(who, a, grants, called), Tools: tools, Answers: webAnswers(answers, called), IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
 		Change: who.caller.MayChange(a.UserID),
 	}, nil
 }
@@ -347,7 +351,7 @@ func (h *Handler) AgentRenew(w http.ResponseWriter, r *http.Request) error {
 // AgentRevokePage is GET /agents/{id}/revoke: the question before the end.
 func (h *Handler) AgentRevokePage(w http.ResponseWriter, r *http.Request) error {
 	return h.ask(w, r, func(v web.AgentDetail) templ.Component {
-		return web.AgentRevoke{Shell: v.Shell, Agent: v.Agent, HasToken: !v.TokenMade.IsZero(), Sessions: len(v.Sessions)}.Page()
+		return web.AgentRevoke{Shell: v.Shell, Agent: v.Agent, HasToken: !v.TokenMade.IsZero(), Apps: v.Connected(), Sessions: len(v.Sessions)}.Page()
 	})
 }
 

@@ -89,7 +89,7 @@ func (h *Handler) agentList(ctx context.Context, q agentQuery) (web.AgentList, e
 // webAgent is what v's pages say of an agent.
 func (h *Handler) webAgent(v viewer, a store.Agent) web.Agent {
 	w := web.Agent{
-		Name: a.Name, URL: "/agents/" + a.ID.String(), SignIn: "Static token", MadeBy: a.UserName, MadeAt: a.CreatedAt,
+		Name: a.Name, URL: "/agents/" + a.ID.String(), SignIn: signsInWith(a), MadeBy: a.UserName, MadeAt: a.CreatedAt,
 		LastUsed: moment(a.LastUsedAt), RevokedAt: moment(a.RevokedAt), RevokedBy: a.RevokedBy,
 	}
 	if a.UserID == v.caller.User {
@@ -99,6 +99,17 @@ func (h *Handler) webAgent(v viewer, a store.Agent) web.Agent {
 		w.Streams = h.c.Streams(a.ID)
 	}
 	return w
+}
+
+// signsInWith is how an agent's clients prove that they are its. One without a token was made by letting an app in.
+func signsInWith(a store.Agent) string {
+	switch {
+	case a.RevokedAt != nil:
+		return "Nothing any more"
+	case a.TokenMadeAt == nil:
+		return "Connected apps"
+	}
+	return "Static token"
 }
 
 // moment is the time that p points at; none is the zero time.

@@ -72,6 +72,12 @@ func failTitle(w reason.Word) string {
 		return "Your role does not allow it"
 	case reason.RateLimited:
 		return "Too many attempts"
+	case reason.ClientNotProven:
+		return "This app cannot be connected"
+	case reason.ConsentNotValid:
+		return "This request has ended"
+	case reason.ConsentElsewhere:
+		return "This belongs to another page"
 	case reason.Unavailable:
 		return "Graft cannot answer just now"
 	case reason.TooLarge:

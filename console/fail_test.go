@@ -11,6 +11,7 @@ import (
 
 	"github.com/getgraft/graft/console"
 	"github.com/getgraft/graft/internal/approval"
+	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
@@ -73,7 +74,7 @@ func TestConfigThatIsNotComplete(t *testing.T) {
 	keys := storetest.Keyring(t, db)
 	good := console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keys, "https://graft.example.org"), Upstreams: upstreams(t, db, keys), Audit: writer(t, db), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keys, "https://graft.example.org"), Consent: consent.NewDesk(consent.Config{DB: db}), Upstreams: upstreams(t, db, keys), Audit: writer(t, db), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Streams: func(store.AgentID) int { return 0 }, LiveEvery: time.Second, RequestID: func(context.Context) string { return "" },
 	}
 	if _, err := console.New(good); err != nil {
@@ -84,6 +85,7 @@ func TestConfigThatIsNotComplete(t *testing.T) {
 		"no catalogue":      func(c *console.Config) { c.Catalog = nil },
 		"no desk":           func(c *console.Config) { c.Desk = nil },
 		"no upstreams":      func(c *console.Config) { c.Upstreams = nil },
+		"no consents":       func(c *console.Config) { c.Consent = nil },
 		"no audit log":      func(c *console.Config) { c.Audit = nil },
 		"no clock":          func(c *console.Config) { c.Now = nil },
 		"no pause":          func(c *console.Config) { c.LiveEvery = 0 },

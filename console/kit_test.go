@@ -23,6 +23,7 @@ import (
 	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
@@ -46,6 +47,7 @@ type house struct {
 	handler *console.Handler
 	log     *syncBuffer
 	desk    *approval.Desk
+	consent *consent.Desk
 	audit   *audit.Writer
 	keys    *vault.Keyring
 	streams atomic.Int64 // that every agent has
@@ -92,6 +94,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	s.desk = approval.NewDesk(s.db, s.keys, "https://graft.example.org")
 	s.audit = writer(t, s.db)
 	up := upstreams(t, s.db, s.keys)
+	s.consent = consent.NewDesk(consent.Config{DB: s.db, Prover: prover{}, Issuer: "https://graft.example.org", Now: s.clock.now})
 	s.server = httptest.NewUnstartedServer(nil)
 	scheme := "http://"
 	if tls {
@@ -100,7 +103,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	var err error
 	s.handler, err = console.New(console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Upstreams: up, Audit: s.audit, Origin: scheme + s.server.Listener.Addr().String(),
+		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Consent: s.consent, Upstreams: up, Audit: s.audit, Origin: scheme + s.server.Listener.Addr().String(),
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
@@ -144,6 +147,11 @@ func (s *house) routes() http.Handler {
 		return h.Session(page(screen))
 	}
 	mux := http.NewServeMux()
+	mux.Handle("GET /apps", in(h.Apps))
+	mux.Handle("GET /agents/{id}/apps/{grant}/end", in(h.AppEndPage))
+	mux.Handle("POST /agents/{id}/apps/{grant}/end", in(h.AppEnd))
+	mux.Handle("GET /consent/{request}", in(h.Consent))
+	mux.Handle("POST /consent/{request}", in(h.ConsentAnswer))
 	for path, handler := range map[string]http.Handler{
 		"GET /{$}":                      in(h.Home),
 		"GET /agents":                   in(h.Agents),

@@ -77,8 +77,12 @@ func (h *Handler) LiveAgent(w http.ResponseWriter, r *http.Request) error {
 		v := viewerOf(ctx)
 		var a store.Agent
 		var sessions []store.MCPSession
+		var apps int
 		err := h.c.DB.As(ctx, v.caller, func(tx *store.Tx) (err error) {
 			if a, err = tx.Agent(ctx, id); err != nil || a.RevokedAt != nil {
+				return err
+			}
+			if apps, err = tx.CountGrants(ctx, id); err != nil {
 				return err
 			}
 			sessions, err = tx.Sessions(ctx, id, sessionsShown)
@@ -98,7 +102,9 @@ func (h *Handler) LiveAgent(w http.ResponseWriter, r *http.Request) error {
 			"first-call":     func(now time.Time) templ.Component { return web.FirstCall(first, now) },
 		}
 		for _, id := range []string{"revoke-ends", "revoke-card-ends"} {
-			all[id] = func(time.Time) templ.Component { return web.RevokeEnds(id, agent, a.TokenHint != nil, len(sessions)) }
+			all[id] = func(time.Time) templ.Component {
+				return web.RevokeEnds(id, agent, a.TokenHint != nil, apps, len(sessions))
+			}
 		}
 		return scene{"agent", all, all}, nil
 	})

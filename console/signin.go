@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
@@ -123,12 +124,19 @@ func (h *Handler) rehash(r *http.Request, user store.User, password string) stri
 	return phc
 }
 
-// SignOut is POST /signout.
+// SignOut is POST /signout. A page that is for somebody else names itself, to be come back to.
 func (h *Handler) SignOut(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(r); err != nil {
+		return err
+	}
+	to := "/signin"
+	if next := localPath(r.PostForm.Get("next")); next != "/" {
+		to += "?" + url.Values{"next": {next}}.Encode()
+	}
 	if err := h.end(r.Context(), w); err != nil {
 		return err
 	}
 	h.changed(r.Context(), "Signed out")
-	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }

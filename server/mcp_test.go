@@ -274,16 +274,18 @@ func TestUnknownPathsAnswerTheirReader(t *testing.T) {
 func TestPagesCarryTheirHeaders(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{})
-	a := ask(t, bare, "GET", k.URL+"/signin", "")
-	for name, want := range map[string]string{
-		"Content-Security-Policy": "default-src 'self'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-	} {
-		if !strings.HasPrefix(a.header.Get(name), want) {
-			t.Errorf("%s = %q, want %q", name, a.header.Get(name), want)
+	for _, path := range []string{"/signin", "/consent/x", "/nowhere"} {
+		a := ask(t, bare, "GET", k.URL+path, "")
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'self'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+		} {
+			if !strings.HasPrefix(a.header.Get(name), want) {
+				t.Errorf("%s: %s = %q, want %q", path, name, a.header.Get(name), want)
+			}
 		}
-	}
-	if strings.Contains(a.header.Get("Content-Security-Policy"), "unsafe") {
-		t.Error("the policy has unsafe")
+		if policy := a.header.Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+			t.Errorf("%s: policy = %q, want nothing unsafe, and no frames around it", path, policy)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 type Agent struct {
 	Name      string
 	URL       string    // of its page; its acts are below it
-	SignIn    string    // how it signs in: "Static token"
+	SignIn    string    // how it signs in: "Static token", "Connected apps"
 	MadeBy    string    // who made it: "you", or a name
 	MadeAt    time.Time // UTC or any zone
 	LastUsed  time.Time // its last call; zero: never
@@ -140,6 +140,7 @@ type AgentDetail struct {
 	Promote   Field
 	Others    []string     // tools that could be promoted, to choose from
 	History   []ToolChange // of the working set, the last first
+	Apps      []App        // the connected ones first
 	Change    bool         // the person may make tokens for it and revoke it
 }
 
@@ -215,6 +216,7 @@ type AgentRevoke struct {
 	Shell    Shell
 	Agent    Agent
 	HasToken bool
+	Apps     int // that are connected
 	Sessions int
 }
 
@@ -225,13 +227,39 @@ type AgentToken struct {
 }
 
 func (v AgentDetail) revoke() confirm {
-	return revokeQuestion(v.Agent, !v.TokenMade.IsZero(), len(v.Sessions))
+	return revokeQuestion(v.Agent, !v.TokenMade.IsZero(), v.Connected(), len(v.Sessions))
 }
 
-func revokeQuestion(a Agent, hasToken bool, sessions int) confirm {
+// Connected is how many apps are connected now.
+func (v AgentDetail) Connected() int {
+	n := 0
+	for _, a := range v.Apps {
+		if a.EndedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// byApps is whether the agent has no token because apps were let in instead: a block to put a token into would mislead.
+func (v AgentDetail) byApps() bool { return v.Token == "" && v.TokenMade.IsZero() && len(v.Apps) > 0 }
+
+// appCount is the sentence beside the list of apps.
+func (v AgentDetail) appCount() string {
+	n := v.Connected()
+	if ended := len(v.Apps) - n; ended > 0 {
+		return fmt.Sprintf("%d connected, %d ended", n, ended)
+	}
+	return fmt.Sprintf("%d connected", n)
+}
+
+func revokeQuestion(a Agent, hasToken bool, apps, sessions int) confirm {
 	var ends []string
 	if hasToken {
 		ends = append(ends, "1 static token")
+	}
+	if apps > 0 {
+		ends = append(ends, plural(apps, "connected app"))
 	}
 	if a.Streams > 0 {
 		ends = append(ends, plural(a.Streams, "open stream"))

@@ -48,6 +48,9 @@ type Focus struct {
 	User  string // who is signed in, by e-mail; "" says nothing of it
 	Theme string // as in Shell
 	Flash string // as in Shell
+	Back  string // the page to come back to as somebody else; "" offers no such way
+
+	onward string // where the page goes on to by itself
 }
 
 // theme lets through the two themes there are.

@@ -53,6 +53,9 @@ func TestNoPageHoldsInlineCodeOrFetchesFromElsewhere(t *testing.T) {
 				if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
 					t.Errorf("%s: <%s %s>, want no such attribute", p.name, n.Data, a.Key)
 				}
+				if onward := slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "data-onward" }); onward {
+					continue // the way on to an app, which follows an answer
+				}
 				if slices.Contains([]string{"href", "src", "action", "data-live"}, a.Key) && !strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "#") {
 					t.Errorf("%s: <%s %s=%q>, want a path of ours", p.name, n.Data, a.Key, a.Val)
 				}
@@ -309,6 +312,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 	nothing.Rows = nil
 	v := web.AgentDetail{
 		Shell: s, Now: now, Agent: agent, Token: "grft_x", TokenMade: now, Gateway: gateway, Connect: web.ConnectBlocks(gateway, bad), Change: true,
+		Apps:     []web.App{hostileApp(bad)},
 		Sessions: []web.Session{{Client: bad, OpenedAt: now, SeenAt: now}}, Tools: []web.WorkingTool{{Name: bad, Effects: web.Reads, PromotedAt: now, Cause: bad}}, Answers: []web.Answer{{Tool: bad, Says: "denied", SetBy: bad, SetAt: now}},
 	}
 	up := web.Upstream{Name: bad, URL: "/upstreams/ups_1", Address: bad, Tools: 1, Error: bad, Next: bad, AddedBy: bad, AddedAt: now}
@@ -338,6 +342,13 @@ func TestHostileWordsStayWords(t *testing.T) {
 		{"ask", question.Page()},
 		{"ask, answered", answered.Page()},
 		{"home", web.Home{Shell: s, Name: bad, Gateway: gateway, Agents: l, Asks: web.AskList{Now: now, Rows: []web.AskSummary{question.AskSummary}}, Waiting: 1, Failing: []web.Upstream{up}}.Page()},
+		{"consent", web.Consent{
+			Focus: web.Focus{Host: "graft.northfield.example", User: bad, Back: "/consent/1"}, Now: now, URL: "/consent/1", Form: "f", App: bad, Document: web.Place{Host: bad, After: bad}, Answer: web.Place{Host: bad, After: bad},
+			Orgs: []web.Choice{{Value: "o", Label: bad}, {Value: "p", Label: bad}}, Org: "o", Name: field, Agents: []web.Choice{{Value: "a", Label: bad}}, Which: web.Field{Error: bad}, Error: bad,
+		}.Page()},
+		{"onward", web.Onward{Focus: f, App: bad, Org: bad, Agent: bad, AgentURL: "/agents/agt_1", URL: "https://app.example/cb", Host: bad}.Page()},
+		{"apps", web.Apps{Shell: s, Now: now, Rows: []web.App{hostileApp(bad)}}.Page()},
+		{"end of app", web.AppEnd{Shell: s, Agent: agent, App: hostileApp(bad)}.Page()},
 		{"agents", web.Agents{Shell: s, List: l}.Page()},
 		{"none found", web.Agents{Shell: s, List: nothing}.Page()},
 		{"new agent", web.AgentNew{Shell: s, Name: field, Error: bad}.Page()},
@@ -369,6 +380,31 @@ func TestHostileWordsStayWords(t *testing.T) {
 		}
 		if !shown {
 			t.Errorf("%s: the hostile words are nowhere, so this page proves nothing", p.name)
+		}
+	}
+}
+
+func hostileApp(bad string) web.App {
+	return web.App{
+		Name: bad, Document: web.Place{Host: bad}, Answer: web.Place{Host: bad}, By: bad, At: now, Ended: bad, Agent: bad, AgentURL: "/agents/agt_1", EndURL: "/agents/agt_1/apps/grt_1/end",
+	}
+}
+
+// The way on is proven: it stays what it is, also where it is an app's own scheme, and goes there without scripts too.
+func TestOnwardLeavesItsAddressAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{
+		"https://app.example/cb?a=%22&code=grftc_x&iss=https%3A%2F%2Fgraft.example.org", "http://localhost:1234/cb?code=x", "cursor://anysphere.cursor-mcp/oauth/callback?code=x&state=y", "com.example.app:/cb?code=x",
+	} {
+		doc := render(t, web.Onward{Focus: focus(), App: "App", URL: to, Host: "h"}.Page())
+		var link string
+		for _, n := range find(doc, "a") {
+			if slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "data-onward" }) {
+				link = attr(n, "href")
+			}
+		}
+		if refresh := text(one(t, sample{name: "onward"}, doc, "noscript")); link != to || !strings.Contains(html.UnescapeString(refresh), `content="0;url=`+to+`"`) {
+			t.Errorf("link = %q, without scripts %q, want %q", link, refresh, to)
 		}
 	}
 }

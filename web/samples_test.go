@@ -71,6 +71,7 @@ func detail() web.AgentDetail {
 			{Name: "linear__create_issue", Effects: web.Writes, PromotedAt: now.Add(-26 * time.Hour), Cause: "promoted by the agent"},
 			{Name: "github__delete_branch", Effects: web.Destroys, PromotedAt: now.Add(-40 * 24 * time.Hour), Cause: "promoted by Ana Ferreira"},
 		},
+		Apps:     apps(),
 		IdleDays: 21, ToolCap: 20, Others: []string{"linear__list_issues", "github__search"},
 		History: []web.ToolChange{
 			{Tool: "builtin__reshape", What: "promoted by the agent", At: now.Add(-7 * time.Minute)},
@@ -146,6 +147,29 @@ func run() web.Run {
 	}
 }
 
+func consent() web.Consent {
+	return web.Consent{
+		Focus: web.Focus{Host: "graft.northfield.example", User: "rowan@northfield.example", Back: "/consent/grftq_1"}, Now: now, URL: "/consent/grftq_1", Form: "t0ken", App: "Claude",
+		Document: web.Place{Before: "https://", Host: "claude.ai", After: "/oauth/mcp-client.json"}, Answer: web.Place{Before: "https://", Host: "claude.ai", After: "/api/mcp/callback"},
+		ExpiresAt: now.Add(9 * time.Minute), Orgs: []web.Choice{{Value: "org_1", Label: "Northfield"}}, Org: "org_1", Name: web.Field{Value: "Claude"},
+		Agents: []web.Choice{{Value: "agt_1", Label: "codex-laptop"}, {Value: "agt_2", Label: "openclaw-lab, made by Ana Ferreira"}},
+	}
+}
+
+func apps() []web.App {
+	a := web.App{
+		Name: "Claude", Document: consent().Document, Answer: consent().Answer, By: "you", At: now.Add(-26 * time.Hour), RefreshedAt: now.Add(-12 * time.Minute),
+		Dot: "ok", Agent: "hermes-prod", AgentURL: "/agents/agt_1", EndURL: "/agents/agt_1/apps/grt_1/end",
+	}
+	own := a
+	own.Name, own.Document, own.Answer, own.By, own.RefreshedAt = "Cursor", web.Place{}, web.Place{Kind: web.AtScheme, Host: "cursor:", After: "//anysphere.cursor-mcp/oauth/callback"}, "Ana Ferreira", time.Time{}
+	own.EndURL = ""
+	gone := a
+	gone.EndURL, gone.Dot, gone.EndedAt = "", "bad", now.Add(-time.Hour)
+	gone.Ended = "Its sign-in code was used twice, so it was ended: somebody may have copied it."
+	return []web.App{a, own, gone}
+}
+
 func ask() web.Ask {
 	long, cut := web.CutArgument(strings.Repeat("The export job stops at the first empty region. ", 40))
 	return web.Ask{
@@ -207,6 +231,8 @@ func pages() []sample {
 	unknown.Promote = web.Field{Value: "linear__lost", Error: "There is no tool of this name. Choose one from the list."}
 	tokenless := detail()
 	tokenless.TokenMade, tokenless.FirstCall = time.Time{}, time.Time{}
+	byApps := tokenless
+	tokenless.Apps = nil
 	readOnly := detail()
 	readOnly.Change = false
 	revoked := detail()
@@ -256,7 +282,33 @@ func pages() []sample {
 	allowedOnce := asked(web.AskAllowed, "Ana Ferreira")
 	allowedOnce.Every = true
 
+	several := consent()
+	several.Orgs = append(several.Orgs, web.Choice{Value: "org_2", Label: "A Rather Long Name of an Organisation That Somebody Chose"})
+	several.Name.Error, several.Answer = "Use 1 to 64 letters, digits, spaces, dots, hyphens or underscores, a letter or digit first.", web.Place{Kind: web.AtLoop, Before: "http://", Host: "127.0.0.1:43211", After: "/callback"}
+	several.Document = web.Place{}
+	existing := consent()
+	existing.Old, existing.Which, existing.Answer = true, web.Field{Value: "agt_2", Error: "Choose the agent again: these are the ones of Northfield."}, apps()[1].Answer
+	noAgents := consent()
+	noAgents.Agents = nil
+	auditor := consent()
+	auditor.Orgs, auditor.Org, auditor.Agents = nil, "", nil
+	onward := web.Onward{
+		Focus: focus(), App: "Claude", Org: "Northfield", Agent: "Claude 2", AgentURL: "/agents/agt_1", URL: "https://claude.ai/api/mcp/callback?code=grftc_x&state=y", Host: "claude.ai",
+	}
+	notConnected := onward
+	notConnected.Org, notConnected.Told, notConnected.URL, notConnected.Host = "", "that you did not allow it", "cursor://anysphere.cursor-mcp/oauth/callback?error=access_denied", "cursor"
+
 	return []sample{
+		{"consent", consent().Page()},
+		{"consent-several", several.Page()},
+		{"consent-existing", existing.Page()},
+		{"consent-no-agents", noAgents.Page()},
+		{"consent-reading", auditor.Page()},
+		{"onward", onward.Page()},
+		{"onward-denied", notConnected.Page()},
+		{"apps", web.Apps{Shell: shell("agents", ""), Now: now, All: true, Rows: apps()[:2]}.Page()},
+		{"apps-empty", web.Apps{Shell: shell("agents", ""), Now: now}.Page()},
+		{"app-end", web.AppEnd{Shell: shell("agents", ""), Agent: agents()[1], App: apps()[0]}.Page()},
 		{"upstreams", web.Upstreams{Shell: shell("upstreams", "linear is added."), Now: now, Rows: upstreams(), Secrets: secrets(), Change: true}.Page()},
 		{"upstreams-empty", web.Upstreams{Shell: shell("upstreams", ""), Now: now, Change: true}.Page()},
 		{"upstreams-empty-reading", web.Upstreams{Shell: shell("upstreams", ""), Now: now}.Page()},
@@ -307,6 +359,7 @@ func pages() []sample {
 		{"agent-fresh", fresh.Page()},
 		{"agent-promote-error", unknown.Page()},
 		{"agent-tokenless", tokenless.Page()},
+		{"agent-by-apps", byApps.Page()},
 		{"agent-reading", readOnly.Page()},
 		{"agent-revoked", revoked.Page()},
 		{"agent-revoke", web.AgentRevoke{Shell: shell("agents", ""), Agent: agents()[1], HasToken: true, Sessions: 2}.Page()},
@@ -345,8 +398,8 @@ func fragments() []sample {
 		{"agent-used", a.Used(now)},
 		{"agent-sessions", web.SessionList(detail().Sessions, now)},
 		{"agent-sessions", web.SessionList(nil, now)},
-		{"revoke-ends", web.RevokeEnds("revoke-ends", a, true, 2)},
-		{"revoke-card-ends", web.RevokeEnds("revoke-card-ends", a, true, 2)},
+		{"revoke-ends", web.RevokeEnds("revoke-ends", a, true, 1, 2)},
+		{"revoke-card-ends", web.RevokeEnds("revoke-card-ends", a, true, 1, 2)},
 		{"first-call", web.FirstCall(now.Add(-12*time.Second), now)},
 		{"first-call", web.FirstCall(time.Time{}, now)},
 	}

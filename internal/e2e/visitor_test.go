@@ -26,6 +26,8 @@ type visitor struct {
 	*e2e.Page
 	t   *testing.T
 	url string // of the gateway
+
+	browserToken string // what binds an app's request to the browser
 }
 
 // Who the visitor is.

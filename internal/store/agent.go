@@ -88,6 +88,9 @@ func (tx *Tx) AgentByName(ctx context.Context, name string) (Agent, error) {
 	return a, err
 }
 
+// maxAgentName is how many characters an agent's name may have.
+const maxAgentName = 64
+
 var agentName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,63}$`)
 
 // How many agents there may be. Each has a rate, runs, results and sessions of its own, so they bound all of those.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -108,26 +109,43 @@ const maxNumber = 100
 // numberedAgent makes an agent without a static token, called name or, where that is taken, name and a number.
 func (tx *Tx) numberedAgent(ctx context.Context, name string) (AgentID, error) {
 	for n := 1; ; n++ {
-		numbered := name
-		if n > 1 {
-			numbered = fmt.Sprintf("%s %d", name, n)
-		}
+		numbered := withNumber(name, n)
 		taken, err := value[bool](ctx, tx.tx, `SELECT EXISTS (SELECT FROM agent WHERE lower(name) = lower(@name) AND revoked_at IS NULL)`,
 			pgx.StrictNamedArgs{"name": numbered})
 		if err != nil {
 			return AgentID{}, err
 		}
-		if !taken || n == maxNumber {
-			return tx.insertAgent(ctx, numbered, tx.caller.User, false)
+		if taken && n < maxNumber {
+			continue
 		}
+		id, err := tx.insertAgent(ctx, numbered, tx.caller.User, false)
+		if n < maxNumber && err != nil && reason.Of(err).Word == reason.NameTaken {
+			continue // by whom was quicker just now
+		}
+		return id, err
 	}
+}
+
+// withNumber is name with a number behind it, cut so that both have room. A name that is too long by itself stays so.
+func withNumber(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	number := fmt.Sprintf(" %d", n)
+	runes := []rune(name)
+	return strings.TrimRight(string(runes[:min(len(runes), maxAgentName-len(number))]), " ") + number
 }
 
 // maxGrants is how many live grants an agent may have: a client that connects again and again leaves the earlier ones behind.
 const maxGrants = 100
 
+// CountGrants counts an agent's live grants.
+func (tx *Tx) CountGrants(ctx context.Context, agent AgentID) (int, error) {
+	return value[int](ctx, tx.tx, `SELECT count(*)::int FROM oauth_grant WHERE agent_id = @agent AND ended_at IS NULL`, pgx.StrictNamedArgs{"agent": agent})
+}
+
 func (tx *Tx) roomForGrant(ctx context.Context, agent AgentID) error {
-	n, err := value[int](ctx, tx.tx, `SELECT count(*)::int FROM oauth_grant WHERE agent_id = @agent AND ended_at IS NULL`, pgx.StrictNamedArgs{"agent": agent})
+	n, err := tx.CountGrants(ctx, agent)
 	if err == nil && n >= maxGrants {
 		return reason.Refuse(reason.InputInvalid, "This agent has %d apps connected, which is the most. End one of them first.", maxGrants).Field("agent")
 	}

@@ -7,6 +7,7 @@
 //   data-copy             on a button: copy the code beside it
 //   data-reveal="id"      on a button: show or hide that password
 //   data-dismiss          on a button: close its toast
+//   data-onward           on a link: go there, in this page's place
 //
 // A stream sends `event: swap` with {"id": "element id", "html": "the new element"}.
 
@@ -77,6 +78,8 @@ function release() {
 // begin is what a new page needs.
 function begin() {
   document.querySelectorAll('.toast').forEach(leave);
+  const onward = document.querySelector('a[data-onward]');
+  if (onward) location.replace(onward.href);
   settle();
 }
 
