@@ -106,6 +106,39 @@ func TestOAuth4WebAPI(t *testing.T) {
 	}
 }
 
+// TestOpenIDClient has the client that most Node programs use go the whole way, with a secret as its default is.
+func TestOpenIDClient(t *testing.T) {
+	t.Parallel()
+	kit := servertest.Start(t, servertest.Options{})
+	owner := newPerson(t, kit)
+	client := e2e.NewProgram(t, e2e.Client(t, "openid-client.mjs")).Start(kit.URL + "/mcp")
+	var begun struct{ Authorize string }
+	client.Next(&begun)
+	client.Send(map[string]any{"redirect": owner.allow(begun.Authorize, "Relying").String()})
+	var a struct {
+		Client          registration
+		First, Second   issued
+		Called, Refused called
+	}
+	client.Next(&a)
+	if a.Client.Secret == "" || a.Client.Method != "client_secret_post" {
+		t.Errorf("registered %+v, want a secret for the body", a.Client)
+	}
+	a.First.check(t)
+	if a.Called.Status != http.StatusOK {
+		t.Errorf("the first call = %+v", a.Called)
+	}
+	client.Next(&a)
+	a.Second.check(t)
+	if a.Called.Status != http.StatusOK || a.Second.Access == a.First.Access || a.Second.Refresh == a.First.Refresh {
+		t.Errorf("the call after the refresh = %+v, with %+v", a.Called, a.Second)
+	}
+	client.Next(&a)
+	if want := (called{Status: http.StatusBadRequest, Error: "invalid_grant"}); a.Refused != want {
+		t.Errorf("a refresh after the revocation = %+v, want %+v", a.Refused, want)
+	}
+}
+
 // agentOf reads an agent of the kit's owner.
 func agentOf(t *testing.T, kit *servertest.Kit, id store.AgentID) (a store.Agent) {
 	t.Helper()
