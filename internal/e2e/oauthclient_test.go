@@ -27,10 +27,10 @@ type issued struct {
 	ExpiresIn int    `json:"expires_in"`
 }
 
-func (i issued) check(t *testing.T) {
+func (i issued) check(t *testing.T, scope string) {
 	t.Helper()
-	if i.Access == "" || !store.WellFormed(store.RefreshTokenPrefix, i.Refresh) || !strings.EqualFold(i.Type, "Bearer") || i.Scope != "mcp" || i.ExpiresIn < 3590 || i.ExpiresIn > 3600 {
-		t.Errorf("the client was given %+v, want a pair for an hour", i)
+	if i.Access == "" || !store.WellFormed(store.RefreshTokenPrefix, i.Refresh) || !strings.EqualFold(i.Type, "Bearer") || i.Scope != scope || i.ExpiresIn < 3590 || i.ExpiresIn > 3600 {
+		t.Errorf("the client was given %+v, want a pair for an hour with scope %q", i, scope)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestOAuth4WebAPI(t *testing.T) {
 			if (a.Client.Secret == "") != (method == "none") || a.Client.Method != method {
 				t.Errorf("registered %+v, want method %s", a.Client, method)
 			}
-			a.First.check(t)
+			a.First.check(t, "mcp")
 			agent := a.Claims.Sub
 			checkClaims := func() {
 				t.Helper()
@@ -84,7 +84,7 @@ func TestOAuth4WebAPI(t *testing.T) {
 				t.Errorf("the first call = %+v", a.Called)
 			}
 			client.Next(&a)
-			a.Second.check(t)
+			a.Second.check(t, "mcp")
 			if a.Second.Access == a.First.Access || a.Second.Refresh == a.First.Refresh {
 				t.Error("the refresh gave what was there already")
 			}
@@ -124,12 +124,12 @@ func TestOpenIDClient(t *testing.T) {
 	if a.Client.Secret == "" || a.Client.Method != "client_secret_post" {
 		t.Errorf("registered %+v, want a secret for the body", a.Client)
 	}
-	a.First.check(t)
+	a.First.check(t, "mcp")
 	if a.Called.Status != http.StatusOK {
 		t.Errorf("the first call = %+v", a.Called)
 	}
 	client.Next(&a)
-	a.Second.check(t)
+	a.Second.check(t, "mcp")
 	if a.Called.Status != http.StatusOK || a.Second.Access == a.First.Access || a.Second.Refresh == a.First.Refresh {
 		t.Errorf("the call after the refresh = %+v, with %+v", a.Called, a.Second)
 	}

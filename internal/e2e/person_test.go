@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"html"
 	"io"
@@ -83,4 +85,30 @@ func (p *person) open(method, at string, form url.Values) (end, page string, err
 		err = errors.New(method + " " + at + " = " + resp.Status + ": " + string(body))
 	}
 	return resp.Request.URL.String(), string(body), err
+}
+
+// revokesAgentOf revokes, on its page, the agent that an access token is of.
+func (p *person) revokesAgentOf(access string) {
+	p.t.Helper()
+	if _, page, err := p.open(http.MethodPost, p.kit.URL+"/agents/"+agentIn(p.t, access)+"/revoke", nil); err != nil || !strings.Contains(page, "is revoked.") {
+		p.t.Fatalf("revoke the agent: %v: %s", err, page)
+	}
+}
+
+// agentIn is the agent that an access token names.
+func agentIn(t *testing.T, access string) string {
+	t.Helper()
+	var claims struct{ Sub string }
+	parts := strings.Split(access, ".")
+	if len(parts) != 3 {
+		t.Fatalf("%q is no JWT", access)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err == nil {
+		err = json.Unmarshal(text, &claims)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claims.Sub
 }
