@@ -135,7 +135,7 @@ func TestGoSDK(t *testing.T) {
 			config.RequestRefreshToken = true
 			config.Client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 			config.AuthorizationCodeFetcher = func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-				back, err := owner.tryAllow(args.URL, c.app)
+				back, err := owner.tryAnswer(args.URL, c.app, "allow")
 				if err != nil {
 					return nil, err
 				}

@@ -50,8 +50,13 @@ func TestOAuth4WebAPI(t *testing.T) {
 	for _, method := range []string{"none", "client_secret_basic", "client_secret_post"} {
 		t.Run(method, func(t *testing.T) {
 			client := e2e.NewProgram(t, e2e.Client(t, "oauth4webapi.mjs")).Start(kit.URL+"/mcp", method)
-			var begun struct{ Authorize string }
+			var begun struct{ Authorize, Denied string }
 			client.Next(&begun)
+			client.Send(map[string]any{"redirect": owner.deny(begun.Authorize, "Strict").String()})
+			client.Next(&begun)
+			if begun.Denied != "access_denied" {
+				t.Errorf("the client heard %q, want access_denied", begun.Denied)
+			}
 			client.Send(map[string]any{"redirect": owner.allow(begun.Authorize, "Strict").String()})
 
 			var a struct {

@@ -36,15 +36,26 @@ var (
 // the browser goes on to. It fails the test where the page is another; app is who it should ask for.
 func (p *person) allow(authorize, app string) *url.URL {
 	p.t.Helper()
-	to, err := p.tryAllow(authorize, app)
+	return p.answers(authorize, app, "allow")
+}
+
+// deny is allow for somebody who presses Cancel.
+func (p *person) deny(authorize, app string) *url.URL {
+	p.t.Helper()
+	return p.answers(authorize, app, "deny")
+}
+
+func (p *person) answers(authorize, app, answer string) *url.URL {
+	p.t.Helper()
+	to, err := p.tryAnswer(authorize, app, answer)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return to
 }
 
-// tryAllow is allow for a goroutine that is not the test's.
-func (p *person) tryAllow(authorize, app string) (*url.URL, error) {
+// tryAnswer is for a goroutine that is not the test's.
+func (p *person) tryAnswer(authorize, app, answer string) (*url.URL, error) {
 	at, page, err := p.open(http.MethodGet, authorize, nil)
 	if err != nil {
 		return nil, err
@@ -53,7 +64,7 @@ func (p *person) tryAllow(authorize, app string) (*url.URL, error) {
 	if form == nil || !strings.Contains(page, "Let "+app+" work in") {
 		return nil, errors.New("no question about " + app + " at " + at + ": " + page)
 	}
-	at, page, err = p.open(http.MethodPost, at, url.Values{"form": {html.UnescapeString(form[1])}, "answer": {"allow"}})
+	at, page, err = p.open(http.MethodPost, at, url.Values{"form": {html.UnescapeString(form[1])}, "answer": {answer}})
 	if err != nil {
 		return nil, err
 	}

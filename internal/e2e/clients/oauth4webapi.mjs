@@ -2,8 +2,8 @@
 //
 //	node oauth4webapi.mjs URL none|client_secret_basic|client_secret_post
 //
-// It says where its person goes, {"authorize": ADDRESS}, reads where that led, {"redirect": ADDRESS}, and says what it then
-// had and was told. Every answer has passed the library's own checks.
+// It says where its person goes, {"authorize": ADDRESS}, reads where that led, {"redirect": ADDRESS}, once
+// more where they did not allow it, and says what it then had and was told. Every answer has passed the library's own checks.
 import { createInterface } from "node:readline";
 import * as oauth from "oauth4webapi";
 
@@ -70,10 +70,18 @@ authorize.search = new URLSearchParams({
   response_type: "code", client_id: client.client_id, redirect_uri: redirectUri, state, resource: resource.resource, scope: "mcp",
   code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: "S256",
 });
-say({ authorize });
-const { redirect } = JSON.parse((await lines.next()).value);
+let params, denied;
+while (!params) {
+  say({ authorize, denied });
+  const { redirect } = JSON.parse((await lines.next()).value);
+  try {
+    params = oauth.validateAuthResponse(as, client, new URL(redirect), state);
+  } catch (error) {
+    if (!(error instanceof oauth.AuthorizationResponseError)) throw error;
+    denied = error.error;
+  }
+}
 
-const params = oauth.validateAuthResponse(as, client, new URL(redirect), state);
 const exchange = () => oauth.authorizationCodeGrantRequest(
   as, client, auth, params, redirectUri, verifier, { additionalParameters: { resource: resource.resource }, ...http });
 const refresh = (token) => oauth.refreshTokenGrantRequest(as, client, auth, token, http);
