@@ -27,7 +27,8 @@ var thirdParty = []struct {
 	}},
 	{[]string{"github.com/mark3labs/mcp-go"}, []string{"internal/e2e", "internal/upstream", "mcp"}}, // e2e: what an mcp.Offer gives
 	{[]string{"github.com/golang-jwt/jwt"}, []string{"internal/egress", "oauth"}},
-	{[]string{"github.com/go-chi"}, []string{"console", "server"}}, // where routes are mounted
+	{[]string{"github.com/go-chi"}, []string{"console", "server"}},                                        // where routes are mounted
+	{[]string{"github.com/modelcontextprotocol/go-sdk", "golang.org/x/oauth2"}, []string{"internal/e2e"}}, // clients of ours
 	{[]string{"github.com/chromedp"}, []string{"console", "internal/e2e"}},
 }
 
@@ -160,6 +161,8 @@ func TestImportRulesBite(t *testing.T) {
 		{"pgx in a face's test", thirdPartyImports, map[string]string{"mcp/a_test.go": imports("mcp_test", "github.com/jackc/pgx/v5")}, "mcp/a_test.go"},
 		{"pgx in the store", thirdPartyImports, map[string]string{"internal/store/a.go": imports("store", "github.com/jackc/pgx/v5")}, ""},
 		{"mcp-go in the console", thirdPartyImports, map[string]string{"console/a.go": imports("console", `mcpgo "github.com/mark3labs/mcp-go/mcp"`)}, "mcp-go"},
+		{"the official SDK in a face", thirdPartyImports, map[string]string{"mcp/a.go": imports("mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc")}, "go-sdk"},
+		{"x/oauth2 in the authorization server", thirdPartyImports, map[string]string{"oauth/a_test.go": imports("oauth_test", "golang.org/x/oauth2")}, "golang.org/x/oauth2"},
 		{"jwt in the server", thirdPartyImports, map[string]string{"server/a.go": imports("server", "github.com/golang-jwt/jwt/v5")}, "golang-jwt"},
 		{"chi below", thirdPartyImports, map[string]string{"internal/invoke/a.go": imports("invoke", "github.com/go-chi/chi/v5")}, "go-chi"},
 		{"a module of a similar name", thirdPartyImports, map[string]string{"web/a.go": imports("web", "github.com/jackc/pgxother")}, ""},

@@ -2,12 +2,16 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -150,48 +154,106 @@ func TestMCPRemote(t *testing.T) {
 	seen := watchSessions(t, kit.URL)
 	remote := e2e.NewProgram(t, e2e.Script(t, "mcp-remote")).Start(seen.url+"/mcp", "--header", "Authorization: Bearer "+token,
 		"--transport", "http-only")
-	id := 0
-	ask := func(method string, params, result any) {
-		t.Helper()
-		id++
-		remote.Send(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-		var answer struct {
-			ID     int
-			Result json.RawMessage
-			Error  json.RawMessage
-		}
-		for answer.ID != id { // notifications come between
-			remote.Next(&answer)
-		}
-		if answer.Error != nil {
-			t.Fatalf("%s = error %s", method, answer.Error)
-		}
-		if err := json.Unmarshal(answer.Result, result); err != nil {
-			t.Fatalf("%s = %s: %v", method, answer.Result, err)
-		}
-	}
-	var hello struct{ ServerInfo struct{ Name string } }
-	ask("initialize", map[string]any{
-		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
-		"clientInfo": map[string]any{"name": "graft-e2e", "version": "1.0.0"},
-	}, &hello)
-	if got, want := hello.ServerInfo.Name, "graft"; got != want {
-		t.Errorf("serverInfo.name = %q, want %q", got, want)
-	}
-	remote.Send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	through := &stdio{t: t, p: remote}
+	through.initialize()
 	var list struct{ Tools tools }
-	ask("tools/list", map[string]any{}, &list)
+	through.ask("tools/list", map[string]any{}, &list)
 	list.Tools.check(t)
 	var sessions [2][]string
 	for i := range sessions { // the second time against restarted gateways
 		var result toolResult
-		ask("tools/call", map[string]any{"name": "run_tool", "arguments": reshape()}, &result)
+		through.ask("tools/call", map[string]any{"name": "run_tool", "arguments": reshape()}, &result)
 		result.check(t)
 		sessions[i] = seen.sessions()
 		kit.Restart()
 	}
 	if before, after := sessions[0], sessions[1]; len(before) == 0 || !slices.Equal(before, after) {
 		t.Errorf("sessions after the restart = %v, want those opened before it: %v", after, before)
+	}
+}
+
+// TestMCPRemoteFromTheURLAlone has mcp-remote register, open a browser and go on once somebody has allowed it there.
+func TestMCPRemoteFromTheURLAlone(t *testing.T) {
+	t.Parallel()
+	kit := servertest.Start(t, servertest.Options{})
+	owner := newPerson(t, kit)
+	opened, env := fakeBrowser(t)
+	remote := e2e.NewProgram(t, e2e.Script(t, "mcp-remote"), env...).Start(kit.URL+"/mcp", "--transport", "http-only")
+	var address []byte
+	eventually(t, "mcp-remote opens a browser", func() (there bool) {
+		var err error
+		address, err = os.ReadFile(opened)
+		return err == nil
+	})
+	back := owner.allow(string(address), "MCP CLI Proxy")
+	if _, page, err := owner.open(http.MethodGet, back.String(), nil); err != nil || !strings.Contains(page, "uthoriz") {
+		t.Errorf("mcp-remote was told %s: %v: %s", back, err, page)
+	}
+	through := &stdio{t: t, p: remote}
+	through.initialize()
+	var list struct{ Tools tools }
+	through.ask("tools/list", map[string]any{}, &list)
+	list.Tools.check(t)
+	var result toolResult
+	through.ask("tools/call", map[string]any{"name": "run_tool", "arguments": reshape()}, &result)
+	result.check(t)
+}
+
+// fakeBrowser is what a program starts in place of the browser, by variables for it. It writes the address down that it is
+// to open, in the file opened.
+func fakeBrowser(t *testing.T) (opened string, env []string) {
+	t.Helper()
+	dir := t.TempDir()
+	opened = filepath.Join(dir, "address")
+	command := filepath.Join(dir, "open") // what macOS calls it
+	script := fmt.Sprintf("#!/bin/sh\nprintf %%s \"$1\" >'%[1]s.new' && mv '%[1]s.new' '%[1]s'\n", opened)
+	if err := os.WriteFile(command, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return opened, []string{
+		"BROWSER=" + command, "DISPLAY=", "WAYLAND_DISPLAY=", "XDG_CURRENT_DESKTOP=", "PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"),
+	}
+}
+
+// stdio is a server that is spoken to on stdin and stdout.
+type stdio struct {
+	t  *testing.T
+	p  *e2e.Process
+	id int
+}
+
+// initialize opens the session.
+func (s *stdio) initialize() {
+	s.t.Helper()
+	var hello struct{ ServerInfo struct{ Name string } }
+	s.ask("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "graft-e2e", "version": "1.0.0"},
+	}, &hello)
+	if got, want := hello.ServerInfo.Name, "graft"; got != want {
+		s.t.Errorf("serverInfo.name = %q, want %q", got, want)
+	}
+	s.p.Send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
+// ask sends a request and decodes its result.
+func (s *stdio) ask(method string, params, result any) {
+	s.t.Helper()
+	s.id++
+	s.p.Send(map[string]any{"jsonrpc": "2.0", "id": s.id, "method": method, "params": params})
+	var answer struct {
+		ID     int
+		Result json.RawMessage
+		Error  json.RawMessage
+	}
+	for answer.ID != s.id { // notifications come between
+		s.p.Next(&answer)
+	}
+	if answer.Error != nil {
+		s.t.Fatalf("%s = error %s", method, answer.Error)
+	}
+	if err := json.Unmarshal(answer.Result, result); err != nil {
+		s.t.Fatalf("%s = %s: %v", method, answer.Result, err)
 	}
 }
 

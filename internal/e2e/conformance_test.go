@@ -2,9 +2,12 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"maps"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -16,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/getgraft/graft/internal/e2e"
 	"github.com/getgraft/graft/internal/servertest"
@@ -50,6 +55,60 @@ func TestConformance(t *testing.T) {
 			judge(t, checks, readExpected(t, filepath.Join("conformance", suite.expected)))
 		})
 	}
+}
+
+// TestAuthorizationConformance runs the protocol's own suite for authorization servers. It has a person allow what its client
+// asks for; here that is the test.
+func TestAuthorizationConformance(t *testing.T) {
+	t.Parallel()
+	kit := servertest.Start(t, servertest.Options{})
+	owner := newPerson(t, kit)
+	client, err := oauthex.RegisterClient(t.Context(), kit.URL+"/mcp/oauth/register", &oauthex.ClientRegistrationMetadata{
+		ClientName: "Conformance", RedirectURIs: []string{"http://127.0.0.1/callback"}, TokenEndpointAuthMethod: "none",
+	}, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, more := range map[string][]string{"with resource": {"--resource", kit.URL + "/mcp"}, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			results := t.TempDir()
+			args := append([]string{
+				"authorization", "--url", kit.URL, "--client-id", client.ClientID, "--port", freePort(t), "--output-dir", results,
+			}, more...)
+			tool := e2e.NewProgram(t, e2e.Module(t, "conformance-0.2/dist/index.js")).Start(args...)
+			var said strings.Builder
+			for line, ok := tool.Line(); ok; line, ok = tool.Line() {
+				fmt.Fprintf(&said, "%s\n", line)
+				if strings.HasPrefix(string(line), kit.URL+"/mcp/oauth/authorize?") {
+					if _, _, err := owner.open(http.MethodGet, owner.allow(string(line), "Conformance").String(), nil); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			checks, scenarios := readChecks(t, results)
+			if announced := announcement.FindStringSubmatch(said.String()); announced == nil || announced[1] != strconv.Itoa(scenarios) {
+				t.Errorf("%d scenarios left results, want what was announced\n%s", scenarios, &said)
+			}
+			judge(t, checks, nil)
+			if got := checks["authorization-code-grant:authorization-code-grant"].Status; got != "SUCCESS" {
+				t.Errorf("the code grant = %q, want SUCCESS\n%s", got, &said)
+			}
+		})
+	}
+}
+
+// freePort is a port of 127.0.0.1 that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
 }
 
 // announcement is the line in which the tool says how much it will run.
@@ -133,7 +192,7 @@ func readChecks(t *testing.T, dir string) (checks map[string]check, scenarios in
 }
 
 // resultFolder is the folder of a scenario's results: its name, then the time.
-var resultFolder = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
+var resultFolder = regexp.MustCompile(`^(?:authorization-)?server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
 
 // readExpected reads a list of expected failures: scenario or scenario:check, an entry a line as the tool's own
 // --expected-failures takes it, below a comment that says why. It returns the reasons.

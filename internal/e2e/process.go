@@ -119,17 +119,24 @@ func (p *Process) Send(message any) {
 // Next decodes the program's next line into answer, waiting at most patience.
 func (p *Process) Next(answer any) {
 	p.t.Helper()
+	line, ok := p.Line()
+	if !ok {
+		p.t.Fatalf("%s ended\n%s", p.name, p.stderr)
+	}
+	if err := json.Unmarshal(line, answer); err != nil {
+		p.t.Fatalf("%s said %q: %v", p.name, line, err)
+	}
+}
+
+// Line returns the program's next line, waiting at most patience; ok is false once it has ended.
+func (p *Process) Line() (line []byte, ok bool) {
+	p.t.Helper()
 	select {
-	case line, ok := <-p.lines:
-		if !ok {
-			p.t.Fatalf("%s ended\n%s", p.name, p.stderr)
-		}
-		if err := json.Unmarshal(line, answer); err != nil {
-			p.t.Fatalf("%s said %q: %v", p.name, line, err)
-		}
+	case line, ok = <-p.lines:
 	case <-time.After(patience):
 		p.t.Fatalf("%s said nothing for %s\n%s", p.name, patience, p.stderr)
 	}
+	return line, ok
 }
 
 // buffer keeps what a program says on stderr while it runs.

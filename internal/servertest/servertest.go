@@ -3,12 +3,15 @@ package servertest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +36,8 @@ type Options struct {
 	Replicas int
 	// Configure changes the configuration before the replicas start. Until then upstreams may be on loopback.
 	Configure func(*server.Config)
+	// Documents are what the operator gives of apps, by their URL.
+	Documents map[string]string
 	// Origin is the deployment's, where it stands behind a proxy of the test's own; "" is the kit's proxy.
 	Origin string
 	// Sources are more sources of tools.
@@ -110,12 +115,34 @@ func Start(t testing.TB, opts Options) *Kit {
 	if opts.Origin != "" {
 		k.config.Origin = opts.Origin
 	}
+	k.config.OAuthClients = documents(t, opts.Documents)
 	if opts.Configure != nil {
 		opts.Configure(&k.config)
 	}
 	t.Cleanup(func() { k.StopAll() })
 	k.StartAll()
 	return k
+}
+
+// documents is the file that an operator would give them in.
+func documents(t testing.TB, byURL map[string]string) string {
+	t.Helper()
+	if len(byURL) == 0 {
+		return ""
+	}
+	raw := map[string]json.RawMessage{}
+	for at, text := range byURL {
+		raw[at] = json.RawMessage(text)
+	}
+	file := filepath.Join(t.TempDir(), "clients.json")
+	text, err := json.Marshal(raw)
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func dsn(t testing.TB, opts Options) string {
