@@ -55,6 +55,7 @@ CREATE TABLE oauth_grant (
   redirect_uri      text NOT NULL CHECK (length(redirect_uri) <= 2048),
   scope             text NOT NULL,
   created_at        timestamptz NOT NULL,
+  last_refreshed_at timestamptz,
   ended_at          timestamptz,
   ended_by          uuid,
   cause             text CHECK (cause IN ('person', 'client', 'code_reuse', 'token_reuse', 'agent', 'member')),
@@ -104,10 +105,12 @@ CREATE TABLE oauth_token (
 );
 CREATE INDEX oauth_token_hash_idx ON oauth_token (hash);
 CREATE INDEX oauth_token_grant_idx ON oauth_token (org_id, grant_id);
+CREATE INDEX oauth_token_retired_idx ON oauth_token (retired_at);
+CREATE INDEX oauth_grant_ended_idx ON oauth_grant (ended_at);
 CREATE INDEX oauth_token_answer_idx ON oauth_token (retired_at) WHERE answer IS NOT NULL;
 SELECT tenant_table('oauth_token');
 CREATE POLICY system ON oauth_token TO graft_system USING (true) WITH CHECK (true);
-GRANT SELECT (hash, grant_id, org_id, retired_at, answer), UPDATE (answer) ON oauth_token TO graft_system;
+GRANT SELECT (hash, grant_id, org_id, retired_at, answer), UPDATE (answer), DELETE ON oauth_token TO graft_system;
 
 -- Access tokens that were revoked before they ran out (RFC 7009 §2.1), until they would have.
 CREATE TABLE oauth_denied (

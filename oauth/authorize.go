@@ -22,6 +22,9 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return unproven("The app's request cannot be read.")
 	}
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" && mode != "navigate" {
+		return unproven("A person's browser opens this address. Here another page loaded it as a part of itself.")
+	}
 	var proven *consent.Request
 	if isDocumentURL(values.Get("client_id")) != nil || len(values["client_id"]) != 1 {
 		req, err := s.Prove(r.Context(), query)
@@ -34,6 +37,8 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		proven = &req
+	} else if err := s.looksRight(values); err != nil {
+		return err
 	} // else its document is fetched once somebody has signed in
 	secure := strings.HasPrefix(s.c.Origin, "https:")
 	id, browser, err := s.desk.Begin(r.Context(), query, proven, consent.BrowserToken(r, secure))
@@ -42,6 +47,18 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.SetCookie(w, consent.BrowserCookie(browser, secure))
 	http.Redirect(w, r, "/consent/"+id, http.StatusSeeOther)
+	return nil
+}
+
+// looksRight refuses, on a page, what no document could make right, so that nothing is kept for whoever sends just anything.
+func (s *Server) looksRight(q url.Values) error {
+	if uri := q["redirect_uri"]; len(uri) > 1 || len(uri) == 1 && checkRedirectURI(uri[0]) != nil {
+		return unproven("The app wants its answer sent to an address that no app may have it sent to.")
+	}
+	var fault Fault
+	if _, err := s.asksFor(q); errors.As(err, &fault) {
+		return unproven("The app's request is not right: %s", fault.Description)
+	}
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (v *Verifier) Verify(ctx context.Context, h http.Header) (store.Caller, err
 	switch {
 	case errors.Is(err, errExpired):
 		return store.Caller{}, expired()
-	case store.IsAbsent(err):
+	case store.IsAbsent(err), errors.Is(err, errNotOurs): // the latter is not remembered: it may be made sense of in a moment
 		return store.Caller{}, unknown()
 	}
 	return c, err
@@ -118,9 +118,6 @@ func (v *Verifier) static(ctx context.Context, hash store.TokenHash) (proven, er
 // access reads an access token, and looks up whether what it says is still so.
 func (v *Verifier) access(ctx context.Context, token string) (proven, error) {
 	a, err := v.issuer.read(ctx, token)
-	if errors.Is(err, errNotOurs) {
-		return proven{}, reason.NotFound
-	}
 	if err != nil {
 		return proven{}, err
 	}

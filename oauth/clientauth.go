@@ -25,19 +25,15 @@ type clientsFunc func(ctx context.Context, id string) (Client, error)
 // Client implements clients.
 func (f clientsFunc) Client(ctx context.Context, id string) (Client, error) { return f(ctx, id) }
 
-// registered finds a client that registered. That it is looked for counts as its use.
+// registered finds a client that registered. Whoever names it has proven nothing, so this is no use of it.
 func (s *Server) registered(ctx context.Context, id string) (Client, error) {
 	key, err := store.ParseID[store.ClientKind](id)
 	if err != nil {
 		return Client{}, err
 	}
-	system := s.c.DB.System()
-	c, err := system.OAuthClient(ctx, key)
+	c, err := s.c.DB.System().OAuthClient(ctx, key)
 	if err != nil {
 		return Client{}, fmt.Errorf("load client: %w", err)
-	}
-	if err := system.TouchOAuthClient(ctx, key); err != nil {
-		return Client{}, fmt.Errorf("touch client: %w", err)
 	}
 	found := Client{ID: id, Name: c.Name, RedirectURIs: c.RedirectURIs, AuthMethod: c.AuthMethod}
 	if c.Secret != nil {
@@ -98,23 +94,29 @@ func (got credentials) check(c Client, known bool) error {
 	return nil
 }
 
+// used notes that a client that registered came for what a person had granted it, seldom enough to cost nothing.
+func (s *Server) used(ctx context.Context, g store.GrantOf) error {
+	id, err := store.ParseID[store.ClientKind](g.ClientID)
+	if err != nil || g.ClientUsedAt == nil || s.c.Now().Sub(*g.ClientUsedAt) <= time.Hour {
+		return nil
+	}
+	return s.c.DB.System().TouchOAuthClient(ctx, id)
+}
+
 // granted is the client of a grant as the look-up of something of that grant brought it along: one less is needed. ok is
 // false where it is no longer there.
-func (s *Server) granted(ctx context.Context, g store.GrantOf) (c Client, ok bool, err error) {
+func granted(g store.GrantOf) (c Client, ok bool) {
 	if isDocumentURL(g.ClientID) == nil {
-		return Client{ID: g.ClientID, AuthMethod: authNone}, true, nil
+		return Client{ID: g.ClientID, AuthMethod: authNone}, true
 	}
 	if g.AuthMethod == "" {
-		return Client{}, false, nil
+		return Client{}, false
 	}
 	c = Client{ID: g.ClientID, AuthMethod: g.AuthMethod}
 	if g.Secret != nil {
 		c.Secret = (*store.TokenHash)(g.Secret)
 	}
-	if id, parsed := store.ParseID[store.ClientKind](g.ClientID); parsed == nil && g.ClientUsedAt != nil && s.c.Now().Sub(*g.ClientUsedAt) > time.Hour {
-		err = s.c.DB.System().TouchOAuthClient(ctx, id)
-	}
-	return c, true, err
+	return c, true
 }
 
 // fits reports whether the secret is the one whose hash is want; none is right where there is none. Hashes are compared, in

@@ -106,7 +106,7 @@ func TestFieldB09StateComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	a := h.register("none", callback+"?tenant=7")
-	for _, state := range []string{"a+b/c==", "x%25y", `{"r":"/p?q=1&z"}`, "snow\u2603", strings.Repeat("s", 2000), "with space"} {
+	for _, state := range []string{"a+b/c==", "x%25y", `{"r":"/p?q=1&z"}`, "snow\u2603", strings.Repeat("s", 2000), "with space", "\xff\xfe", "a\x00b"} {
 		q := a.query()
 		q.Set("redirect_uri", callback+"?tenant=7")
 		q.Set("state", state)

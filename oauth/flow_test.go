@@ -723,3 +723,61 @@ func TestTwoAppsOfOneAgentEndApart(t *testing.T) {
 	h.wantVerified("the other", two.str("access_token"), "")
 	h.want("the other's refresh", h.post(0, "/mcp/oauth/token", b.refresh(two.str("refresh_token"))), http.StatusOK, "")
 }
+
+// A request of one whose document nobody has read yet is kept only where no document could be what is wrong with it, and
+// only for a browser that a person looks at.
+func TestNothingIsKeptForWhoSendsJustAnything(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	right := app{id: "https://app.example/client.json"}.query()
+	with := func(name, value string) url.Values {
+		q := url.Values{}
+		for n, v := range right {
+			q[n] = v
+		}
+		if q.Set(name, value); value == "" {
+			q.Del(name)
+		}
+		return q
+	}
+	if got := h.authorize(right); got.status != http.StatusSeeOther || !strings.HasPrefix(got.header.Get("Location"), "/consent/") {
+		t.Errorf("a right one: authorize = %d %v", got.status, got.header)
+	}
+	for name, q := range map[string]url.Values{
+		"no challenge":       with("code_challenge", ""),
+		"no response type":   with("response_type", ""),
+		"another resource":   with("resource", "https://evil.example/mcp"),
+		"a bad redirect URI": with("redirect_uri", "javascript:alert(1)"),
+		"the id alone":       {"client_id": {"https://a.example/b"}},
+	} {
+		if got := h.authorize(q); got.status != http.StatusBadRequest || got.header.Get("Location") != "" || got.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: authorize = %d %v", name, got.status, got.header)
+		}
+	}
+	r := mustRequest(t, http.MethodGet, h.replicas[0].URL+"/mcp/oauth/authorize?"+right.Encode())
+	r.Header.Set("Sec-Fetch-Mode", "no-cors") // an image of another site's page
+	if got := h.send(r); got.status != http.StatusBadRequest || got.header.Get("Set-Cookie") != "" {
+		t.Errorf("as an image: authorize = %d %v", got.status, got.header)
+	}
+}
+
+// A replica whose clock is behind makes sense of a token in a moment, and not never.
+func TestATokenOfAFasterClockIsKnownLater(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	v, err := oauth.NewVerifier(oauth.VerifierConfig{DB: h.db, Origin: origin, Keys: h.keys, Healthy: func() bool { return true }, Now: h.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.pass(10 * time.Second)
+	access, _ := h.pair(h.register("none"))
+	header := http.Header{"Authorization": {"Bearer " + access}}
+	h.pass(-10 * time.Second)
+	if _, err := v.Verify(t.Context(), header); reason.Of(err).Word != reason.TokenUnknown {
+		t.Errorf("10 s before it was made Verify = %v", err)
+	}
+	h.pass(6 * time.Second)
+	if _, err := v.Verify(t.Context(), header); err != nil {
+		t.Errorf("4 s before it was made Verify = %v", err)
+	}
+}

@@ -110,11 +110,11 @@ func (s *Server) presented(r *http.Request, form url.Values, find func() (store.
 		return store.GrantOf{}, notFound
 	}
 	if notFound == nil && g.ClientID == got.id {
-		c, known, err := s.granted(ctx, g)
-		if err == nil {
-			err = got.check(c, known)
+		c, known := granted(g)
+		if err := got.check(c, known); err != nil {
+			return store.GrantOf{}, err
 		}
-		if err != nil {
+		if err := s.used(ctx, g); err != nil {
 			return store.GrantOf{}, err
 		}
 	} else {

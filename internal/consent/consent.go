@@ -28,7 +28,7 @@ type Request struct {
 	ClientName  string          `json:"clientName"` // as it calls itself
 	Document    json.RawMessage `json:"document,omitempty"`
 	RedirectURI string          `json:"redirectUri"`
-	State       string          `json:"state,omitempty"`
+	State       string          `json:"-"` // as it came, which JSON may not be able to say: it stands in the query that is kept
 	Challenge   string          `json:"challenge"`
 	Scope       string          `json:"scope"`
 }
@@ -113,7 +113,9 @@ func (d *Desk) Look(ctx context.Context, id, browser string) (Pending, error) {
 	}
 	p := Pending{Form: row.Form, Expires: row.ExpiresAt, hash: hash}
 	if row.Proven != nil {
-		return p, json.Unmarshal(row.Proven, &p.Request)
+		err := json.Unmarshal(row.Proven, &p.Request)
+		p.State = stateOf(row.Query)
+		return p, err
 	}
 	if p.Request, err = d.c.Prover.Prove(ctx, row.Query); err != nil {
 		return Pending{}, err
@@ -123,6 +125,15 @@ func (d *Desk) Look(ctx context.Context, id, browser string) (Pending, error) {
 		return Pending{}, fmt.Errorf("keep request: %w", err)
 	}
 	return p, d.c.DB.System().ProveOAuthRequest(ctx, hash, kept)
+}
+
+// stateOf is the state in the query of a request that was proven.
+func stateOf(query string) string {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return ""
+	}
+	return values.Get("state")
 }
 
 func gone() error {

@@ -115,6 +115,7 @@ var granted = []string{
 	"graft_system: SELECT (retired_at) on oauth_token",
 	"graft_system: SELECT (answer) on oauth_token",
 	"graft_system: UPDATE (answer) on oauth_token",
+	"graft_system: DELETE on oauth_token",
 
 	"graft_system: SELECT on signin_link",
 	"graft_system: INSERT on signin_link",

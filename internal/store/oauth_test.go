@@ -80,6 +80,7 @@ func plantGrant(t *testing.T, db *store.DB, c store.Caller, a store.Agent) {
 
 // house is an organisation with an agent, on a clock that can be moved.
 type oauthHouse struct {
+	dsn   string
 	db    *store.DB
 	clock *clock
 	c     store.Caller
@@ -89,10 +90,11 @@ type oauthHouse struct {
 func newOAuthHouse(t *testing.T) oauthHouse {
 	t.Helper()
 	k := newClock()
-	db := storetest.Open(t, storetest.URL(t), k.now)
+	dsn := storetest.PrivateURL(t) // its sweep is everybody's
+	db := storetest.Open(t, dsn, k.now)
 	c := storetest.Organisation(t, db)
 	a, _ := storetest.Agent(t, db, c, "Worker")
-	return oauthHouse{db, k, c, a.ID}
+	return oauthHouse{dsn, db, k, c, a.ID}
 }
 
 func (h oauthHouse) redeem(t *testing.T, self store.Caller, r store.Redemption) store.Outcome {
@@ -286,7 +288,7 @@ func TestADeniedTokenIsNobodys(t *testing.T) {
 	if err := live(other); err != nil {
 		t.Errorf("LiveGrant() of another token = %v", err)
 	}
-	h.clock.pass(time.Hour + time.Second)
+	h.clock.pass(2*time.Hour + time.Second)
 	if err := sys.SweepOAuth(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -515,5 +517,56 @@ func TestSigningKeysTakeTurns(t *testing.T) {
 		if diff := cmp.Diff(step.states, states); diff != "" {
 			t.Errorf("states (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// What is kept of a grant that has ended goes a day later, and what is kept of one that lives has an end too.
+func TestTokensAreNotKeptForEver(t *testing.T) {
+	t.Parallel()
+	h, self, first := refreshed(t)
+	count := func() int64 {
+		t.Helper()
+		var n int64
+		for _, token := range []string{"", "2", "3"} {
+			hash := first
+			if token != "" {
+				hash = store.HashToken(t.Name() + token)
+			}
+			if _, err := h.db.System().OAuthToken(t.Context(), hash); err == nil {
+				n++
+			} else if !store.IsAbsent(err) {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	sweep := func() {
+		t.Helper()
+		if err := h.db.System().SweepOAuth(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second, third := store.HashToken(t.Name()+"2"), store.HashToken(t.Name()+"3")
+	h.rotate(t, self, first, second, "one")
+	h.clock.pass(20 * 24 * time.Hour)
+	h.rotate(t, self, second, third, "two")
+	sweep()
+	if n := count(); n != 3 {
+		t.Errorf("%d tokens after 20 days, want 3", n)
+	}
+	h.clock.pass(11 * 24 * time.Hour)
+	sweep()
+	if n := count(); n != 2 {
+		t.Errorf("%d tokens after 31 days, want the last two", n)
+	}
+	list := must(t, h.db, h.c, func(tx *store.Tx) ([]store.Grant, error) { return tx.Grants(t.Context(), h.agent) })
+	if len(list) != 1 || list[0].LastRefreshedAt == nil || h.db.Now().Sub(*list[0].LastRefreshedAt) != 11*24*time.Hour {
+		t.Errorf("Grants() = %+v, want one that was refreshed 11 days ago", list)
+	}
+	do(t, h.db, h.c, func(tx *store.Tx) error { _, err := tx.EndGrant(t.Context(), self.Grant); return err })
+	h.clock.pass(25 * time.Hour)
+	sweep()
+	if n := number(t, connect(t, storetest.Superuser(t, h.dsn)), `SELECT count(*) FROM oauth_token WHERE grant_id = $1`, self.Grant); n != 0 {
+		t.Errorf("%d tokens a day after the end, want none", n)
 	}
 }

@@ -44,7 +44,7 @@ const (
 
 const selectGrants = `
 	SELECT g.id, g.agent_id, g.user_id, u.email AS user_email, g.client_id, g.client_name, g.redirect_uri, g.scope, g.created_at,
-	       (SELECT max(t.retired_at) FROM oauth_token t WHERE t.grant_id = g.id) AS last_refreshed_at,
+	       g.last_refreshed_at,
 	       g.ended_at, g.ended_by, coalesce(g.cause, '') AS cause
 	FROM oauth_grant g JOIN user_account u ON u.id = g.user_id `
 

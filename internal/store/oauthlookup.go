@@ -71,22 +71,37 @@ func (s *System) LiveGrant(ctx context.Context, id GrantID, jti TokenID) (GrantO
 // RefreshWindow is how long a retired refresh token is answered with what retired it.
 const RefreshWindow = 30 * time.Second
 
-// SweepOAuth deletes what has run out: requests, codes a day after their end, denials, and answers that are not given again.
+// tokenKept is how long a retired refresh token is remembered, so that its reuse ends the grant. One that comes later is
+// nobody's, which is refused as well.
+const tokenKept = 30 * 24 * time.Hour
+
+// SweepOAuth deletes what has run out: requests, codes and tokens of ended grants a day after their end, denials, and answers
+// that are not given again.
 func (s *System) SweepOAuth(ctx context.Context) error {
 	now := s.db.Now()
 	args := func(age time.Duration) pgx.StrictNamedArgs { return pgx.StrictNamedArgs{"before": now.Add(-age)} }
 	for _, sweep := range []func(pgx.Tx) (int64, error){
 		func(tx pgx.Tx) (int64, error) {
-			return exec(ctx, tx, `DELETE FROM oauth_request WHERE expires_at < @before`, args(time.Hour))
+			return exec(ctx, tx, `DELETE FROM oauth_request WHERE expires_at < @before`, args(time.Minute))
 		},
 		func(tx pgx.Tx) (int64, error) {
 			return exec(ctx, tx, `DELETE FROM oauth_code WHERE expires_at < @before`, args(24*time.Hour))
 		},
 		func(tx pgx.Tx) (int64, error) {
-			return exec(ctx, tx, `DELETE FROM oauth_denied WHERE expires_at < @before`, args(0))
+			return exec(ctx, tx, `DELETE FROM oauth_denied WHERE expires_at < @before`, args(time.Hour))
 		},
 		func(tx pgx.Tx) (int64, error) {
 			return exec(ctx, tx, `UPDATE oauth_token SET answer = NULL WHERE answer IS NOT NULL AND retired_at < @before`, args(RefreshWindow))
+		},
+		func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM oauth_token WHERE (org_id, hash) IN (
+					SELECT t.org_id, t.hash FROM oauth_token t JOIN oauth_grant g ON g.org_id = t.org_id AND g.id = t.grant_id
+					WHERE g.ended_at < @before LIMIT 5000)`, args(24*time.Hour))
+		},
+		func(tx pgx.Tx) (int64, error) {
+			return exec(ctx, tx, `
+				DELETE FROM oauth_token WHERE (org_id, hash) IN (SELECT org_id, hash FROM oauth_token WHERE retired_at < @before LIMIT 5000)`, args(tokenKept))
 		},
 	} {
 		if err := s.run(ctx, func(tx pgx.Tx) error { _, err := sweep(tx); return err }); err != nil {

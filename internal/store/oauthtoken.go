@@ -94,8 +94,15 @@ func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, err
 			RETURNING t.grant_id)
 		INSERT INTO oauth_token (hash, grant_id, created_at) SELECT @next, grant_id, @now FROM retired`,
 		pgx.StrictNamedArgs{"hash": r.Hash[:], "answer": r.Answer, "now": tx.now, "grant": tx.caller.Grant, "client": r.ClientID, "next": r.Next[:]})
-	if err != nil || n == 1 {
+	if err == nil && n == 1 {
+		// Last, and of one row that nobody who holds a token's waits for: an end takes the grant before its tokens.
+		_, err = exec(ctx, tx.tx, `
+			UPDATE oauth_grant SET last_refreshed_at = @now WHERE id = (SELECT id FROM oauth_grant WHERE id = @grant FOR NO KEY UPDATE SKIP LOCKED)`,
+			pgx.StrictNamedArgs{"grant": tx.caller.Grant, "now": tx.now})
 		return Given, r.Answer, err
+	}
+	if err != nil {
+		return Dead, nil, err
 	}
 	live, err := tx.holdGrant(ctx, tx.caller.Grant)
 	if err != nil || !live.ok {
@@ -116,6 +123,8 @@ func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, err
 		return Dead, nil, err
 	case tx.now.Sub(*t.RetiredAt) < r.Within && t.Answer != nil:
 		return Repeated, t.Answer, nil
+	case tx.now.Sub(*t.RetiredAt) < r.Within: // another replica's clock is ahead and has wiped it: not the client's fault
+		return Dead, nil, nil
 	}
 	return Reused, nil, tx.endGrant(ctx, tx.caller.Grant, tx.caller.Agent, GrantTokenReuse)
 }
