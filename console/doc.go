@@ -9,6 +9,7 @@
 //     answer to the POST that made it; a secret of the organisation never.
 //   - Opening an ask decides nothing. Whoever may not answer it sees what a missing one looks like.
 //   - Each change and each answer that a page makes is told to the audit log, also where the browser does not wait for it.
+//   - An invite's link sets no password that is there. What whoever made it sees says nothing of accounts elsewhere.
 //   - An unknown address and a wrong password are one answer, after the same work.
 //   - Another member's agent, another organisation's and none are one page.
 //   - Every page is whole before its first byte is sent, so that an error is a page of its own.

@@ -48,7 +48,7 @@ func (h *Handler) memberList(ctx context.Context) (web.Members, error) {
 	}
 	for _, i := range invites {
 		row := web.Invite{
-			Email: i.Email, Role: string(i.Role), URL: "/members/invites/" + i.ID.String(), MadeBy: i.MadeBy, MadeAt: i.CreatedAt, ExpiresAt: i.ExpiresAt,
+			Email: i.Email, Role: string(i.Role), URL: "/invites/" + i.ID.String(), MadeBy: i.MadeBy, MadeAt: i.CreatedAt, ExpiresAt: i.ExpiresAt,
 			Change: v.caller.MayManage() && v.caller.Role.MayGive(i.Role),
 		}
 		if i.MadeByID == v.caller.User {
@@ -125,7 +125,7 @@ func (h *Handler) Invite(w http.ResponseWriter, r *http.Request) error {
 	return h.draw(w, r, status, page.Page())
 }
 
-// InviteWithdraw is POST /members/invites/{id}/withdraw.
+// InviteWithdraw is POST /invites/{id}/withdraw.
 func (h *Handler) InviteWithdraw(w http.ResponseWriter, r *http.Request) error {
 	id, err := store.ParseID[store.InviteKind](r.PathValue("id"))
 	if err != nil {

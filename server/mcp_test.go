@@ -142,6 +142,15 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		if a.status != http.StatusForbidden {
 			t.Errorf("a form with %s = %d, want 403", h, a.status)
 		}
+		token, _ := store.NewToken(store.InviteTokenPrefix)
+		for _, path := range []string{"/members", "/members/" + k.Owner.User.String() + "/role", "/members/" + k.Owner.User.String() + "/remove", "/invite/" + token} {
+			if a := ask(t, browser, "POST", k.URL+path, fields("email", "planted@example.com", "role", "member"), form, h); a.status != http.StatusForbidden {
+				t.Errorf("a form to %s with %s = %d, want 403", path, h, a.status)
+			}
+		}
+	}
+	if a := ask(t, browser, "GET", k.URL+"/members", ""); strings.Contains(a.body, "planted") {
+		t.Error("a form of another site invited somebody")
 	}
 	if a := ask(t, browser, "GET", k.URL+"/agents", ""); strings.Contains(a.body, "planted") {
 		t.Error("a form of another site made an agent")

@@ -109,7 +109,7 @@ func (s *Server) routes() http.Handler {
 				acts.Post("/secrets/{id}/remove", s.page(h.SecretRemove))
 				reads.Get("/members", s.page(h.Members))
 				acts.Post("/members", s.page(h.Invite))
-				acts.Post("/members/invites/{id}/withdraw", s.page(h.InviteWithdraw))
+				acts.Post("/invites/{id}/withdraw", s.page(h.InviteWithdraw))
 				reads.Get("/members/{id}", s.page(h.Member))
 				acts.Post("/members/{id}/role", s.page(h.MemberRole))
 				reads.Get("/members/{id}/remove", s.page(h.MemberRemovePage))

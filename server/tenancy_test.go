@@ -65,6 +65,12 @@ func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]s
 			if err != nil {
 				return err
 			}
+			invite, _, err := tx.CreateInvite(ctx, "guest@theirs.example", store.RoleMember)
+			if err != nil {
+				return err
+			}
+			ids["invites"] = [2]string{invite.ID.String(), store.NewID[store.InviteKind](now).String()}
+			ids["members"] = [2]string{c.User.String(), store.NewID[store.UserKind](now).String()}
 			ids["upstreams"] = [2]string{u.ID.String(), store.NewID[store.UpstreamKind](now).String()}
 			_, err = tx.SetSecret(ctx, "THEIRS", func(id store.SecretID) ([]byte, error) {
 				ids["secrets"] = [2]string{id.String(), store.NewID[store.SecretKind](now).String()}
@@ -141,8 +147,11 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 	owners := k.SignIn(t, theirs)
 	for of, ids := range foreign {
 		page := "/" + of + "/" + ids[0]
-		if of == "secrets" {
+		switch of {
+		case "secrets":
 			page += "/remove"
+		case "invites": // which have no page of their own
+			continue
 		}
 		if a := ask(t, owners, http.MethodGet, k.URL+page, ""); a.status == http.StatusNotFound {
 			t.Errorf("%s by its owner = %d, want it found", page, a.status)
@@ -164,6 +173,14 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 		if err != nil || len(secrets) != 1 {
 			t.Errorf("foreign secrets = %+v, %v, want one", secrets, err)
 		}
+		invites, err := tx.Invites(t.Context())
+		if err != nil || len(invites) != 1 {
+			t.Errorf("foreign invites = %+v, %v, want one", invites, err)
+		}
+		members, err := tx.Members(t.Context())
+		if err != nil || len(members) != 1 || members[0].Role != store.RoleOwner {
+			t.Errorf("foreign members = %+v, %v, want their owner", members, err)
+		}
 		return nil
 	})
 	if err != nil {
@@ -181,7 +198,7 @@ var requestID = regexp.MustCompile(`[a-z2-7]{16}`)
 func TestEveryRouteWantsToKnowWhoAsks(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{})
-	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}"}
+	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}", "GET /invite/{token}", "POST /invite/{token}"}
 	// The authorization server proves clients itself, and a person later.
 	proves := regexp.MustCompile(`^/\.well-known/|^/mcp/\.well-known/|^/mcp/oauth/(register|authorize|token|revoke)$`)
 	seen := 0

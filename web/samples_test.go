@@ -218,8 +218,8 @@ func members() web.Members {
 			{Name: "ana@northfield.example", Email: "ana@northfield.example", URL: "/members/usr_2", Role: "auditor", Since: now.Add(-24 * time.Hour)},
 		},
 		Invites: []web.Invite{
-			{Email: "somebody.with.a.long.address@subsidiary.northfield.example", Role: "admin", URL: "/members/invites/inv_1", MadeBy: "you", MadeAt: now.Add(-time.Hour), ExpiresAt: now.Add(6 * 24 * time.Hour), Change: true},
-			{Email: "boss@northfield.example", Role: "owner", URL: "/members/invites/inv_2", MadeBy: "Ana Ferreira", MadeAt: now.Add(-50 * time.Hour), ExpiresAt: now.Add(time.Hour)},
+			{Email: "somebody.with.a.long.address@subsidiary.northfield.example", Role: "admin", URL: "/invites/inv_1", MadeBy: "you", MadeAt: now.Add(-time.Hour), ExpiresAt: now.Add(6 * 24 * time.Hour), Change: true},
+			{Email: "boss@northfield.example", Role: "owner", URL: "/invites/inv_2", MadeBy: "Ana Ferreira", MadeAt: now.Add(-50 * time.Hour), ExpiresAt: now.Add(time.Hour)},
 		},
 	}
 }

@@ -108,20 +108,21 @@ func (tx *Tx) invite(ctx context.Context, id InviteID) (Invite, error) {
 }
 
 // WithdrawInvite ends an open invite and returns it as it was. One that was used, withdrawn or has expired is
-// reason.NotFound.
+// reason.NotFound, as is any to those who see none.
 func (tx *Tx) WithdrawInvite(ctx context.Context, id InviteID) (Invite, error) {
 	by, err := tx.changeMembers(ctx)
 	if err != nil {
 		return Invite{}, err
 	}
-	if !by.MayGive(RoleMember) { // before it is said whether there is one
-		return Invite{}, reason.Refuse(reason.Forbidden, "Your role cannot withdraw invites. Ask an admin of the organisation.")
-	}
 	i, err := tx.invite(ctx, id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Invite{}, err
-	}
-	if !by.MayGive(i.Role) {
+	case !tx.caller.seesAll():
+		return Invite{}, reason.NotFound
+	case !by.MayGive(RoleMember):
+		return Invite{}, reason.Refuse(reason.Forbidden, "Your role cannot withdraw invites. Ask an admin of the organisation.")
+	case !by.MayGive(i.Role):
 		return Invite{}, reason.Refuse(reason.Forbidden, "Only an owner withdraws the invite of an owner.")
 	}
 	_, err = exec(ctx, tx.tx, `DELETE FROM invite WHERE id = @id`, pgx.StrictNamedArgs{"id": id})

@@ -150,7 +150,7 @@ func TestWhoMayInviteWhom(t *testing.T) {
 		by   store.Caller
 		want string
 	}{
-		{"a member", plain, "forbidden"},
+		{"a member", plain, "not_found"},
 		{"an auditor", auditor, "forbidden"},
 		{"an admin, an owner's", admin, "forbidden"},
 		{"another organisation", stranger, "not_found"},
