@@ -123,6 +123,7 @@ const (
 	atActivity  = "Activity"
 	atAgents    = "Agents"
 	atUpstreams = "Upstreams"
+	atSettings  = "Settings"
 )
 
 // frame is the shell of v's pages. here is the entry of the side list that the page belongs to, or "".
@@ -133,7 +134,7 @@ func (v viewer) frame(here string) web.Shell {
 	return web.Shell{Org: v.org, User: v.email, Nav: []web.NavGroup{
 		{Items: []web.NavItem{item(atHome, "/", "home"), item(atAsks, "/asks", "ask"), item(atActivity, "/activity", "activity")}},
 		{Label: "Access", Items: []web.NavItem{item(atAgents, "/agents", "agent"), item(atUpstreams, "/upstreams", "upstream")}},
-	}}
+	}, Foot: []web.NavItem{item(atSettings, "/settings", "settings")}}
 }
 
 // frame is the viewer's frame with how many asks wait for them.
