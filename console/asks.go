@@ -117,7 +117,7 @@ func (h *Handler) AskAnswer(w http.ResponseWriter, r *http.Request) error {
 	if answer != "allow" && answer != "deny" {
 		return h.drawAsk(w, r, v, reason.Refuse(reason.InputInvalid, "Nothing was answered. Press Allow or Deny."), form)
 	}
-	if answer == "allow" && !h.fresh(ctx) {
+	if answer == "allow" && v.state() == web.AskWaits && !h.fresh(ctx) {
 		shown, err := h.c.Desk.Show(ctx, viewerOf(ctx).caller, v.ask)
 		if err != nil {
 			return err
