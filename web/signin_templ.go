@@ -321,11 +321,11 @@ func (v Setup) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = passkeyButton(v.Action+"/passkey", "", "Use a passkey").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = passkeyButton(v.Action+"/passkey", "", "Set a passkey").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<p class=\"help\">Leave the password empty to sign in with the passkey alone.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<p class=\"help\">In place of a password, or beside the one that you typed.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -475,7 +475,7 @@ func (v Confirm) Page() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<div><h1>Confirm that it is you</h1><p>You signed in a while ago, and what comes next cannot be undone.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<div><h1>Confirm that it is you</h1><p>You last did so more than 15 minutes ago. What comes next ends something, or changes who gets in.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
