@@ -14,6 +14,8 @@ import (
 func TestWhatDestroysWantsAPersonWhoIsFresh(t *testing.T) {
 	t.Parallel()
 	s := startNamed(t)
+	now := s.clock.now().Truncate(time.Second)
+	s.clock.stop(now)
 	owner := storetest.Organisation(t, s.db)
 	b, device := s.signedIn(t, owner), s.authenticator(t)
 	b.addPasskey(device, "Laptop")
@@ -30,12 +32,13 @@ func TestWhatDestroysWantsAPersonWhoIsFresh(t *testing.T) {
 	passkey := "/settings/passkeys/" + s.theirs(t, owner)[0].ID.String()
 
 	both := []string{"/agents/" + a.ID.String() + "/revoke", "/upstreams/" + up.ID.String() + "/remove", secretAt(t, b), "/settings/password", passkey + "/remove", session + "/end", "/settings/sessions/end"}
-	s.clock.advance(14*time.Minute + 50*time.Second)
+	s.clock.stop(now.Add(14*time.Minute + 59*time.Second))
 	for _, path := range both {
 		wantStatus(t, b.get(path), http.StatusOK)
 	}
 	wantStatus(t, b.get("/settings/passkeys/new"), http.StatusOK)
-	s.clock.advance(11 * time.Second)
+	now = now.Add(15*time.Minute + time.Second)
+	s.clock.stop(now)
 	for _, path := range both {
 		to := "/confirm?" + url.Values{"next": {path}}.Encode()
 		wantRedirect(t, b.get(path), to)
@@ -56,9 +59,9 @@ func TestWhatDestroysWantsAPersonWhoIsFresh(t *testing.T) {
 	for _, path := range both {
 		wantStatus(t, b.get(path), http.StatusOK)
 	}
-	s.clock.advance(14*time.Minute + 59*time.Second)
-	for _, path := range []string{both[0], both[1], both[2], passkey + "/remove", session + "/end"} {
-		wantStatus(t, b.post(path), http.StatusSeeOther)
+	s.clock.stop(now.Add(14*time.Minute + 59*time.Second))
+	for path, to := range map[string]string{both[0]: "/agents", both[1]: "/upstreams", both[2]: "/upstreams", passkey + "/remove": "/settings", session + "/end": "/settings"} {
+		wantRedirect(t, b.post(path), to)
 	}
 	wantText(t, b.get("/agents"), "Revoked")
 	wantText(t, b.get("/settings"), "None yet.")

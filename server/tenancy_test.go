@@ -181,7 +181,7 @@ var requestID = regexp.MustCompile(`[a-z2-7]{16}`)
 func TestEveryRouteWantsToKnowWhoAsks(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{})
-	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}"}
+	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}", "POST /signin/passkey", "POST /setup/{token}/passkey"}
 	// The authorization server proves clients itself, and a person later.
 	proves := regexp.MustCompile(`^/\.well-known/|^/mcp/\.well-known/|^/mcp/oauth/(register|authorize|token|revoke)$`)
 	seen := 0
