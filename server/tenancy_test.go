@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/hex"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -43,8 +44,8 @@ func routeTable(t *testing.T) []string {
 	return list
 }
 
-// foreigners makes a row of each kind that a route names by an id, for c, and returns their ids by the route's first word,
-// each with one of its kind that does not exist.
+// foreigners makes a row of each kind that a route names by an id, for c, who is signed in, and returns their ids by what
+// stands before the id in a route, each with one of its kind that does not exist.
 func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]string {
 	t.Helper()
 	ctx, now := t.Context(), time.Now()
@@ -84,6 +85,21 @@ func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]s
 	if err != nil {
 		t.Fatal(err)
 	}
+	system := k.DB.System()
+	key, err := system.AddPasskey(ctx, store.Passkey{UserID: c.User, Credential: make([]byte, 16), Name: "theirs", PublicKey: []byte("key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids["settings/passkeys"] = [2]string{key.ID.String(), store.NewID[store.PasskeyKind](now).String()}
+	sessions, err := system.WebSessions(ctx, c.User)
+	if err != nil || len(sessions) != 1 {
+		t.Fatalf("sessions = %v, %v, want the one that they signed in with", sessions, err)
+	}
+	other, none := store.HashToken("theirs"), store.HashToken("nobody's")
+	if err := system.BeginPasskeySession(ctx, other, c.User, key.ID, sessions[0].Data, sessions[0].ExpiresAt); err != nil {
+		t.Fatal(err)
+	}
+	ids["settings/sessions"] = [2]string{hex.EncodeToString(other[:]), hex.EncodeToString(none[:])}
 	return ids
 }
 
@@ -94,6 +110,7 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 	k := servertest.Start(t, servertest.Options{Private: true})
 	k.Owner = organisation(t, k)
 	theirs := organisation(t, k)
+	owners := k.SignIn(t, theirs)
 	foreign := foreigners(t, k, theirs)
 	mine, _ := k.Agent(t)
 	viewers := map[string]*http.Client{
@@ -108,8 +125,7 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 			continue
 		}
 		probed++
-		_, of, _ := strings.Cut(strings.TrimPrefix(pattern, "/live"), "/")
-		of, _, _ = strings.Cut(of, "/")
+		of, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pattern, "/live"), "/"), "/{id}")
 		ids, known := foreign[of]
 		if !known {
 			t.Errorf("%s takes an id of no kind that there is a foreign one of", route)
@@ -138,11 +154,13 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 		t.Errorf("%d routes take an id; the walk missed some", probed)
 	}
 	// The probes can tell: to those whose they are the ids answer otherwise, and what they name is as it was.
-	owners := k.SignIn(t, theirs)
 	for of, ids := range foreign {
 		page := "/" + of + "/" + ids[0]
-		if of == "secrets" {
+		switch of {
+		case "secrets":
 			page += "/remove"
+		case "settings/sessions":
+			page += "/end"
 		}
 		if a := ask(t, owners, http.MethodGet, k.URL+page, ""); a.status == http.StatusNotFound {
 			t.Errorf("%s by its owner = %d, want it found", page, a.status)
