@@ -350,6 +350,9 @@ func (h *Handler) AgentRenew(w http.ResponseWriter, r *http.Request) error {
 
 // AgentRevokePage is GET /agents/{id}/revoke: the question before the end.
 func (h *Handler) AgentRevokePage(w http.ResponseWriter, r *http.Request) error {
+	if h.confirmFirst(w, r, r.URL.Path) {
+		return nil
+	}
 	return h.ask(w, r, func(v web.AgentDetail) templ.Component {
 		return web.AgentRevoke{Shell: v.Shell, Agent: v.Agent, HasToken: !v.TokenMade.IsZero(), Apps: v.Connected(), Sessions: len(v.Sessions)}.Page()
 	})
@@ -357,6 +360,9 @@ func (h *Handler) AgentRevokePage(w http.ResponseWriter, r *http.Request) error 
 
 // AgentRevoke is POST /agents/{id}/revoke. Sent twice, the second says the same.
 func (h *Handler) AgentRevoke(w http.ResponseWriter, r *http.Request) error {
+	if h.confirmFirst(w, r, r.URL.Path) {
+		return nil
+	}
 	id, err := agentID(r)
 	if err != nil {
 		return err

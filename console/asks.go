@@ -96,6 +96,7 @@ func (h *Handler) Ask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page.Mark = q.Get("t")
+	page.Tick = q.Has("every") && page.State == web.AskWaits // as it was before they confirmed who they are
 	return h.draw(w, r, http.StatusOK, page.Page())
 }
 
@@ -116,6 +117,16 @@ func (h *Handler) AskAnswer(w http.ResponseWriter, r *http.Request) error {
 	if answer != "allow" && answer != "deny" {
 		return h.drawAsk(w, r, v, reason.Refuse(reason.InputInvalid, "Nothing was answered. Press Allow or Deny."), form)
 	}
+	if answer == "allow" && v.state() == web.AskWaits && !h.fresh(ctx) {
+		shown, err := h.c.Desk.Show(ctx, viewerOf(ctx).caller, v.ask)
+		if err != nil {
+			return err
+		}
+		if shown.Destructive {
+			h.confirmFirst(w, r, askAgain(v.ask.ID, form))
+			return nil
+		}
+	}
 	err = h.c.DB.As(ctx, viewerOf(ctx).caller, func(tx *store.Tx) (err error) {
 		_, err = tx.AnswerAsk(ctx, v.ask.ID, answer == "allow", every)
 		return err
@@ -132,6 +143,19 @@ func (h *Handler) AskAnswer(w http.ResponseWriter, r *http.Request) error {
 	h.decided(ctx, v.ask, answer == "allow", every)
 	http.Redirect(w, r, "/asks/"+v.ask.ID.String(), http.StatusSeeOther)
 	return nil
+}
+
+// askAgain is the page of an ask with what its form held.
+func askAgain(id store.AskID, form url.Values) string {
+	q := url.Values{}
+	if form.Has("t") {
+		q.Set("t", form.Get("t"))
+	}
+	if form.Get("every") != "" {
+		q.Set("every", "yes")
+	}
+	at := url.URL{Path: "/asks/" + id.String(), RawQuery: q.Encode()}
+	return at.String()
 }
 
 // askOf is the ask that the path names.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/alexedwards/scs/v2"
+	"github.com/go-webauthn/webauthn/webauthn"
 
 	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/audit"
@@ -20,7 +21,7 @@ import (
 	"github.com/getgraft/graft/internal/upstream"
 )
 
-// Config is what a Handler needs. All of it is required but Stop and Tried.
+// Config is what a Handler needs. All of it is required but Address, Stop and Tried.
 type Config struct {
 	DB      *store.DB
 	Catalog *catalog.Catalog
@@ -44,6 +45,8 @@ type Config struct {
 	LiveEvery time.Duration
 	// Tried counts an attempt to sign in with an address, and refuses one too many. Nil: none is.
 	Tried func(w http.ResponseWriter, r *http.Request, email string) error
+	// Address is where a request came from, as a person's list of sessions shows it. Nil: it shows none.
+	Address func(*http.Request) string
 	// Refused notes the word that a request was refused with, for its log line.
 	Refused func(ctx context.Context, word reason.Word)
 	// Stop ends the live streams when it is closed, while requests under way go on. Nil: never.
@@ -58,6 +61,7 @@ type Handler struct {
 	host      string // of Origin, as a page's foot shows it
 	secure    bool   // Origin is https
 	sessions  *scs.SessionManager
+	party     *webauthn.WebAuthn // who passkeys are made for; nil where there can be none
 	passwords *passwords
 	slots     *slots
 	keepAlive time.Duration // the longest silence on a live stream
@@ -75,6 +79,9 @@ func New(c Config) (*Handler, error) {
 	h := &Handler{
 		c: c, host: u.Host, secure: u.Scheme == "https",
 		passwords: newPasswords(), slots: newSlots(liveStreams), keepAlive: 15 * time.Second,
+	}
+	if h.party, err = newRelyingParty(u); err != nil {
+		return nil, fmt.Errorf("console: passkeys for %s: %w", c.Origin, err)
 	}
 	h.sessions = h.newSessions()
 	return h, nil

@@ -10,6 +10,9 @@
 //   - Opening an ask decides nothing. Whoever may not answer it sees what a missing one looks like.
 //   - Each change and each answer that a page makes is told to the audit log, also where the browser does not wait for it.
 //   - An invite's link sets no password that is there. What whoever made it sees says nothing of accounts elsewhere.
+//   - What ends or destroys something is done by somebody who signed in or confirmed who they are within 15 minutes, and
+//     by nobody on a copy of an older cookie.
+//   - A passkey signs what we asked this browser for: once, within five minutes, on a page of our origin.
 //   - An unknown address and a wrong password are one answer, after the same work.
 //   - Another member's agent, another organisation's and none are one page.
 //   - Every page is whole before its first byte is sent, so that an error is a page of its own.

@@ -177,7 +177,7 @@ func (h *Handler) joinAs(w http.ResponseWriter, r *http.Request, i invitation, i
 	if err != nil {
 		return err
 	}
-	if err := h.begin(ctx, w, user, password, m.Org, joinedFlash(m)); err != nil {
+	if err := h.begin(ctx, w, r, user, proof{password: password}, m.Org, joinedFlash(m)); err != nil {
 		return fmt.Errorf("sign in by an invite: %w", err)
 	}
 	h.recordAs(ctx, newViewer(user, m).caller, "Signed in")

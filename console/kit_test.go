@@ -57,10 +57,19 @@ type house struct {
 	over    sync.Map      // by path: closed once a request has ended, or its browser has left
 }
 
-// clock is now, moved.
-type clock struct{ ahead atomic.Int64 }
+// clock is now, moved, or what it was stopped at.
+type clock struct {
+	ahead atomic.Int64
+	at    atomic.Pointer[time.Time]
+}
 
-func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) now() time.Time {
+	if at := c.at.Load(); at != nil {
+		return *at
+	}
+	return time.Now().Add(time.Duration(c.ahead.Load()))
+}
+func (c *clock) stop(at time.Time)       { c.at.Store(&at) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 type syncBuffer struct {
@@ -84,7 +93,10 @@ func (s *syncBuffer) String() string {
 func start(t *testing.T) *house { return startOn(t, storetest.URL(t), false) }
 
 // startOn serves the console on the database at dsn, under https if tls.
-func startOn(t *testing.T, dsn string, tls bool) *house {
+func startOn(t *testing.T, dsn string, tls bool) *house { return startAt(t, dsn, tls, "127.0.0.1") }
+
+// startAt serves it at a host that is this machine: one that is a name has passkeys.
+func startAt(t *testing.T, dsn string, tls bool, host string) *house {
 	t.Helper()
 	s := &house{dsn: dsn, clock: &clock{}, log: &syncBuffer{}, stop: make(chan struct{}), gate: make(chan struct{}), loaded: make(chan struct{})}
 	// Ten past, so that no test meets the full hour, when live streams say everything again.
@@ -100,10 +112,14 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	if tls {
 		scheme = "https://"
 	}
-	var err error
+	_, port, err := net.SplitHostPort(s.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin := scheme + net.JoinHostPort(host, port)
 	s.handler, err = console.New(console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Consent: s.consent, Upstreams: up, Audit: s.audit, Origin: scheme + s.server.Listener.Addr().String(),
+		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Consent: s.consent, Upstreams: up, Audit: s.audit, Origin: origin, Address: func(r *http.Request) string { return r.Header.Get("X-Test-Address") },
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
@@ -117,7 +133,7 @@ func startOn(t *testing.T, dsn string, tls bool) *house {
 	} else {
 		s.server.Start()
 	}
-	s.url = s.server.URL
+	s.url = origin
 	t.Cleanup(func() {
 		s.server.CloseClientConnections()
 		s.server.Close()
@@ -153,57 +169,77 @@ func (s *house) routes() http.Handler {
 	mux.Handle("GET /consent/{request}", in(h.Consent))
 	mux.Handle("POST /consent/{request}", act(h.ConsentAnswer))
 	for path, handler := range map[string]http.Handler{
-		"GET /{$}":                      in(h.Home),
-		"GET /agents":                   in(h.Agents),
-		"GET /agents/new":               in(h.AgentNew),
-		"POST /agents":                  act(h.AgentCreate),
-		"GET /agents/{id}":              in(h.Agent),
-		"GET /agents/{id}/revoke":       in(h.AgentRevokePage),
-		"POST /agents/{id}/revoke":      act(h.AgentRevoke),
-		"GET /agents/{id}/token":        in(h.AgentToken),
-		"POST /agents/{id}/token":       act(h.AgentRenew),
-		"POST /agents/{id}/promote":     act(h.AgentPromote),
-		"POST /agents/{id}/demote":      act(h.AgentDemote),
-		"GET /asks":                     in(h.Asks),
-		"GET /asks/{id}":                in(h.Ask),
-		"POST /agents/{id}/answers":     act(h.AgentAskAgain),
-		"POST /asks/{id}":               act(h.AskAnswer),
-		"GET /activity":                 in(h.Activity),
-		"GET /activity/verify":          in(h.ActivityVerify),
-		"GET /activity/{id}":            in(h.Run),
-		"GET /upstreams":                in(h.Upstreams),
-		"POST /upstreams":               act(h.UpstreamCreate),
-		"GET /upstreams/new":            in(h.UpstreamNew),
-		"GET /upstreams/{id}":           in(h.Upstream),
-		"POST /upstreams/{id}/test":     act(h.UpstreamTest),
-		"GET /upstreams/{id}/change":    in(h.UpstreamChangePage),
-		"POST /upstreams/{id}/settings": act(h.UpstreamSettings),
-		"POST /upstreams/{id}/headers":  act(h.UpstreamHeaders),
-		"GET /upstreams/{id}/remove":    in(h.UpstreamRemovePage),
-		"POST /upstreams/{id}/remove":   act(h.UpstreamRemove),
-		"POST /secrets":                 act(h.SecretSet),
-		"GET /secrets/{id}/remove":      in(h.SecretRemovePage),
-		"POST /secrets/{id}/remove":     act(h.SecretRemove),
-		"GET /members":                  in(h.Members),
-		"POST /members":                 act(h.Invite),
-		"POST /invites/{id}/withdraw":   act(h.InviteWithdraw),
-		"GET /members/{id}":             in(h.Member),
-		"POST /members/{id}/role":       act(h.MemberRole),
-		"GET /members/{id}/remove":      in(h.MemberRemovePage),
-		"POST /members/{id}/remove":     act(h.MemberRemove),
-		"GET /invite/{token}":           anybody(h.JoinPage),
-		"POST /invite/{token}":          anybody(h.Join),
-		"GET /live/asks":                in(h.LiveAsks),
-		"GET /live/asks/{id}":           in(h.LiveAsk),
-		"GET /live/agents":              in(h.LiveAgents),
-		"GET /live/agents/{id}":         in(h.LiveAgent),
-		"GET /signin":                   anybody(h.SignInPage),
-		"POST /signin":                  anybody(h.SignIn),
-		"POST /signout":                 act(h.SignOut),
-		"GET /setup/{token}":            anybody(h.SetupPage),
-		"POST /setup/{token}":           anybody(h.Setup),
-		"/":                             anybody(h.NotFound),
-		"GET /broken":                   in(func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("the cat sat on %s", "s3cret") }),
+		"GET /{$}":                            in(h.Home),
+		"GET /agents":                         in(h.Agents),
+		"GET /agents/new":                     in(h.AgentNew),
+		"POST /agents":                        act(h.AgentCreate),
+		"GET /agents/{id}":                    in(h.Agent),
+		"GET /agents/{id}/revoke":             in(h.AgentRevokePage),
+		"POST /agents/{id}/revoke":            act(h.AgentRevoke),
+		"GET /agents/{id}/token":              in(h.AgentToken),
+		"POST /agents/{id}/token":             act(h.AgentRenew),
+		"POST /agents/{id}/promote":           act(h.AgentPromote),
+		"POST /agents/{id}/demote":            act(h.AgentDemote),
+		"GET /asks":                           in(h.Asks),
+		"GET /asks/{id}":                      in(h.Ask),
+		"POST /agents/{id}/answers":           act(h.AgentAskAgain),
+		"POST /asks/{id}":                     act(h.AskAnswer),
+		"GET /activity":                       in(h.Activity),
+		"GET /activity/verify":                in(h.ActivityVerify),
+		"GET /activity/{id}":                  in(h.Run),
+		"GET /upstreams":                      in(h.Upstreams),
+		"POST /upstreams":                     act(h.UpstreamCreate),
+		"GET /upstreams/new":                  in(h.UpstreamNew),
+		"GET /upstreams/{id}":                 in(h.Upstream),
+		"POST /upstreams/{id}/test":           act(h.UpstreamTest),
+		"GET /upstreams/{id}/change":          in(h.UpstreamChangePage),
+		"POST /upstreams/{id}/settings":       act(h.UpstreamSettings),
+		"POST /upstreams/{id}/headers":        act(h.UpstreamHeaders),
+		"GET /upstreams/{id}/remove":          in(h.UpstreamRemovePage),
+		"POST /upstreams/{id}/remove":         act(h.UpstreamRemove),
+		"POST /secrets":                       act(h.SecretSet),
+		"GET /secrets/{id}/remove":            in(h.SecretRemovePage),
+		"POST /secrets/{id}/remove":           act(h.SecretRemove),
+		"GET /live/asks":                      in(h.LiveAsks),
+		"GET /live/asks/{id}":                 in(h.LiveAsk),
+		"GET /live/agents":                    in(h.LiveAgents),
+		"GET /live/agents/{id}":               in(h.LiveAgent),
+		"GET /signin":                         anybody(h.SignInPage),
+		"POST /signin":                        anybody(h.SignIn),
+		"POST /signin/passkey":                anybody(h.SignInOptions),
+		"POST /signout":                       act(h.SignOut),
+		"GET /confirm":                        in(h.ConfirmPage),
+		"POST /confirm":                       act(h.Confirm),
+		"POST /confirm/passkey":               act(h.ConfirmOptions),
+		"GET /settings":                       in(h.Settings),
+		"POST /settings/name":                 act(h.SettingsName),
+		"GET /settings/password":              in(h.SettingsPasswordPage),
+		"POST /settings/password":             act(h.SettingsPassword),
+		"POST /settings/passkeys":             act(h.PasskeyAdd),
+		"GET /settings/passkeys/new":          in(h.PasskeyNew),
+		"POST /settings/passkeys/options":     act(h.PasskeyOptions),
+		"GET /settings/passkeys/{id}":         in(h.PasskeyRenamePage),
+		"POST /settings/passkeys/{id}":        act(h.PasskeyRename),
+		"GET /settings/passkeys/{id}/remove":  in(h.PasskeyRemovePage),
+		"POST /settings/passkeys/{id}/remove": act(h.PasskeyRemove),
+		"GET /settings/sessions/end":          in(h.SessionsEndPage),
+		"POST /settings/sessions/end":         act(h.SessionsEnd),
+		"GET /settings/sessions/{id}/end":     in(h.SessionEndPage),
+		"POST /settings/sessions/{id}/end":    act(h.SessionEnd),
+		"POST /setup/{token}/passkey":         anybody(h.SetupOptions),
+		"GET /setup/{token}":                  anybody(h.SetupPage),
+		"POST /setup/{token}":                 anybody(h.Setup),
+		"/":                                   anybody(h.NotFound),
+		"GET /broken":                         in(func(http.ResponseWriter, *http.Request) error { return fmt.Errorf("the cat sat on %s", "s3cret") }),
+		"GET /members":                        in(h.Members),
+		"POST /members":                       act(h.Invite),
+		"POST /invites/{id}/withdraw":         act(h.InviteWithdraw),
+		"GET /members/{id}":                   in(h.Member),
+		"POST /members/{id}/role":             act(h.MemberRole),
+		"GET /members/{id}/remove":            in(h.MemberRemovePage),
+		"POST /members/{id}/remove":           act(h.MemberRemove),
+		"GET /invite/{token}":                 anybody(h.JoinPage),
+		"POST /invite/{token}":                anybody(h.Join),
 		"GET /slow": h.Session(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.loaded <- struct{}{}
 			<-s.gate
@@ -228,6 +264,9 @@ type browser struct {
 	t    *testing.T
 	s    *house
 	http *http.Client
+
+	agent   string // its User-Agent, unless empty
+	address string // where it comes from
 }
 
 func (s *house) browser(t *testing.T) *browser {
@@ -262,6 +301,10 @@ func (p page) main() string {
 
 func (b *browser) do(r *http.Request) page {
 	b.t.Helper()
+	if b.agent != "" {
+		r.Header.Set("User-Agent", b.agent)
+	}
+	r.Header.Set("X-Test-Address", b.address)
 	resp, err := b.http.Do(r)
 	if err != nil {
 		b.t.Fatal(err)

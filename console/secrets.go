@@ -93,6 +93,9 @@ func (h *Handler) secrets(ctx context.Context) (list []store.Secret, err error) 
 
 // SecretRemovePage is GET /secrets/{id}/remove: the question before the end.
 func (h *Handler) SecretRemovePage(w http.ResponseWriter, r *http.Request) error {
+	if h.confirmFirst(w, r, r.URL.Path) {
+		return nil
+	}
 	s, err := h.secretOf(r)
 	if err != nil {
 		return err
@@ -106,6 +109,9 @@ func (h *Handler) SecretRemovePage(w http.ResponseWriter, r *http.Request) error
 
 // SecretRemove is POST /secrets/{id}/remove.
 func (h *Handler) SecretRemove(w http.ResponseWriter, r *http.Request) error {
+	if h.confirmFirst(w, r, r.URL.Path) {
+		return nil
+	}
 	s, err := h.secretOf(r)
 	if err != nil {
 		return err

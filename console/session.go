@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -25,6 +26,10 @@ const (
 	keyBegan = "began" // when they signed in
 	keySeen  = "seen"  // when the session was last used, to sessionTouch
 	keyFlash = "flash" // a sentence for the next page
+
+	keyConfirmed = "confirmed" // when they last confirmed who they are, if they did
+	keyAgent     = "agent"     // the User-Agent that they signed in with
+	keyAddress   = "address"   // and where from
 )
 
 func (h *Handler) newSessions() *scs.SessionManager {
@@ -96,14 +101,25 @@ func (h *Handler) save(ctx context.Context) error {
 
 type provenKey struct{}
 
-// begin signs user in, in a session that nobody knew before and that holds nothing of an earlier one. password is the
-// hash of the one that the user proved; where it is no longer theirs, it is reason.NotFound.
-func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, user store.UserID, password string, org store.OrgID, flash string) error {
+// A proof is what a user proved who they are with: a password, by its hash, or a passkey.
+type proof struct {
+	password string
+	passkey  store.PasskeyID
+}
+
+// with is the proof's name in the audit log: nothing for a password, which was the only one for long.
+func (p proof) with() string {
+	if p.passkey.IsZero() {
+		return ""
+	}
+	return " with a passkey"
+}
+
+// begin signs user in, in a session that nobody knew before and that holds nothing of an earlier one. Where what they
+// proved it with is no longer theirs, it is reason.NotFound. ctx is that of r, or one that outlives it.
+func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, r *http.Request, user store.UserID, by proof, org store.OrgID, flash string) error {
 	if err := h.sessions.Clear(ctx); err != nil {
 		return fmt.Errorf("clear web session: %w", err)
-	}
-	if err := h.sessions.RenewToken(ctx); err != nil {
-		return fmt.Errorf("renew web session: %w", err)
 	}
 	now := h.c.Now().Unix()
 	h.sessions.Put(ctx, keyUser, user.String())
@@ -113,11 +129,28 @@ func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, user store.U
 	if flash != "" {
 		h.sessions.Put(ctx, keyFlash, flash)
 	}
-	if err := h.save(context.WithValue(ctx, provenKey{}, password)); err != nil {
+	agent := strings.ToValidUTF8(r.UserAgent(), "")
+	h.sessions.Put(ctx, keyAgent, agent[:min(len(agent), 512)])
+	if h.c.Address != nil {
+		h.sessions.Put(ctx, keyAddress, h.c.Address(r))
+	}
+	if err := h.renew(ctx, w, by, sessionLife); err != nil {
 		return err
 	}
-	h.setCookie(w, h.sessions.Token(ctx), int(sessionLife/time.Second))
 	h.noteSignIn(ctx, user, org)
+	return nil
+}
+
+// renew gives the session of ctx a cookie that nobody knew before, for as long as life, and saves it. The old cookie is
+// nobody's then.
+func (h *Handler) renew(ctx context.Context, w http.ResponseWriter, by proof, life time.Duration) error {
+	if err := h.sessions.RenewToken(ctx); err != nil {
+		return fmt.Errorf("renew web session: %w", err)
+	}
+	if err := h.save(context.WithValue(ctx, provenKey{}, by)); err != nil {
+		return err
+	}
+	h.setCookie(w, h.sessions.Token(ctx), int(life/time.Second))
 	return nil
 }
 
@@ -186,11 +219,14 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 		}
 		return nil
 	}
-	password, ok := ctx.Value(provenKey{}).(string)
-	if !ok {
-		return errors.New("a web session begins without a password that was proved")
+	by, ok := ctx.Value(provenKey{}).(proof)
+	switch {
+	case !ok:
+		return errors.New("a web session begins without anything that was proved")
+	case !by.passkey.IsZero():
+		return s.system.BeginPasskeySession(ctx, store.HashToken(token), user, by.passkey, data, expires)
 	}
-	return s.system.BeginWebSession(ctx, store.HashToken(token), user, password, data, expires)
+	return s.system.BeginWebSession(ctx, store.HashToken(token), user, by.password, data, expires)
 }
 
 // DeleteCtx implements scs.CtxStore.

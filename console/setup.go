@@ -53,9 +53,9 @@ func (h *Handler) setup(r *http.Request) (setup, error) {
 }
 
 // setupPage is the link's form, empty.
-func (h *Handler) setupPage(s setup) web.Setup {
+func (h *Handler) setupPage(r *http.Request, s setup) web.Setup {
 	return web.Setup{
-		Focus: h.focus(), Action: "/setup/" + s.token, Welcome: s.welcome(), OrgName: s.orgName(),
+		Focus: h.focus(), Passkeys: h.hasPasskeys(r), Action: "/setup/" + s.token, Welcome: s.welcome(), OrgName: s.orgName(),
 		AskName: s.link.Name == "", Email: web.Field{Value: s.link.Email},
 	}
 }
@@ -66,7 +66,7 @@ func (h *Handler) SetupPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.draw(w, r, http.StatusOK, h.setupPage(s).Page())
+	return h.draw(w, r, http.StatusOK, h.setupPage(r, s).Page())
 }
 
 // Setup is POST /setup/{token}: it spends the link and signs in.
@@ -79,16 +79,58 @@ func (h *Handler) Setup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, password := h.setupPage(s), r.PostForm.Get("password")
-	if wrong := fillSetup(&page, r, password); wrong > 0 {
+	page, password, byKey := h.setupPage(r, s), r.PostForm.Get("password"), r.PostForm.Get("passkey") != ""
+	if wrong := fillSetup(&page, r, password, byKey); wrong > 0 {
 		page.Error = "Nothing was made yet. " + anotherLook(wrong)
 		return h.draw(w, r, reason.InputInvalid.Status(), page.Page())
 	}
 	in := store.Setup{Name: page.Name.Value, Email: page.Email.Value, Org: page.Org.Value}
-	if in.Password, err = h.passwords.hash(ctx, password); err != nil {
-		return fmt.Errorf("hash password: %w", err)
+	if byKey {
+		k, err := h.created(w, r, s.link.UserID)
+		if ref := reason.Of(err); err != nil && ref.Word == reason.SignInFailed {
+			page.Error = ref.Message
+			return h.draw(w, r, ref.Status(), page.Page())
+		}
+		if err != nil {
+			return err
+		}
+		k.Name = browser(r.UserAgent())
+		in.Passkey, in.User = &k, k.UserID
+	}
+	if password != "" {
+		if in.Password, err = h.passwords.hash(ctx, password); err != nil {
+			return fmt.Errorf("hash password: %w", err)
+		}
 	}
 	return h.use(w, r, s, in)
+}
+
+// SetupOptions is POST /setup/{token}/passkey: what the browser makes a passkey of, for whom the link is of. It uses
+// nothing up, and is refused where the form would be.
+func (h *Handler) SetupOptions(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(r); err != nil {
+		return err
+	}
+	s, err := h.setup(r)
+	if err != nil {
+		return err
+	}
+	page := h.setupPage(r, s)
+	if fillSetup(&page, r, r.PostForm.Get("password"), true) > 0 {
+		for _, f := range []web.Field{page.Name, page.Email, page.Org, page.Password} {
+			if f.Error != "" {
+				return h.refuseScript(w, r, reason.Refuse(reason.InputInvalid, "%s", f.Error))
+			}
+		}
+	}
+	p, err := h.person(r.Context(), s.link.UserID, page.Email.Value, page.Name.Value)
+	if err != nil {
+		return err
+	}
+	if s.welcome() {
+		p.id = store.NewID[store.UserKind](h.c.Now())
+	}
+	return h.askToCreate(w, r, p)
 }
 
 // use spends the link and signs in who did. From here on the browser's leaving hides nothing.
@@ -106,25 +148,31 @@ func (h *Handler) use(w http.ResponseWriter, r *http.Request, s setup, in store.
 	if len(orgs) == 0 {
 		return errors.New("the user of a one-time link is a member nowhere")
 	}
-	flash := "Your password is set. You are signed in."
+	flash, set, by := "Your password is set. You are signed in.", "password", proof{password: in.Password}
+	if in.Passkey != nil {
+		flash, set, by.passkey = "Your passkey is set. You are signed in.", "passkey", in.Passkey.ID
+	}
+	if in.Passkey != nil && in.Password != "" {
+		flash, set = "Your passkey and password are set. You are signed in.", "passkey and a password"
+	}
 	if s.welcome() {
 		flash = orgs[0].OrgName + " is ready. You are its owner."
 		h.recordAs(ctx, newViewer(user, orgs[0]).caller, "Founded organisation %s", orgs[0].OrgName)
 	}
-	for _, o := range orgs { // it is the password to each of them
-		h.recordAs(ctx, newViewer(user, o).caller, "Set a password by a one-time link")
+	for _, o := range orgs { // it is the way into each of them
+		h.recordAs(ctx, newViewer(user, o).caller, "Set a %s by a one-time link", set)
 	}
-	if err := h.begin(ctx, w, user, in.Password, orgs[0].Org, flash); err != nil {
+	if err := h.begin(ctx, w, r, user, by, orgs[0].Org, flash); err != nil {
 		return fmt.Errorf("sign in by a one-time link: %w", err)
 	}
-	h.recordAs(ctx, newViewer(user, orgs[0]).caller, "Signed in")
+	h.recordAs(ctx, newViewer(user, orgs[0]).caller, "Signed in%s", by.with())
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }
 
 // fillSetup takes what was typed into the page and says beside each field what is wrong with it. It returns how many
-// fields are wrong.
-func fillSetup(page *web.Setup, r *http.Request, password string) int {
+// fields are wrong. byKey says that a passkey is set, which a password may be left out beside.
+func fillSetup(page *web.Setup, r *http.Request, password string, byKey bool) int {
 	typed := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
 	wrong := 0
 	take := func(f *web.Field, value string, err error) {
@@ -142,6 +190,9 @@ func fillSetup(page *web.Setup, r *http.Request, password string) int {
 		email, org := typed("email"), typed("organisation")
 		take(&page.Email, email, store.CheckEmail(store.FoldEmail(email)))
 		take(&page.Org, org, store.CheckName("organisation", org, 80))
+	}
+	if byKey && password == "" {
+		return wrong
 	}
 	local, _, _ := strings.Cut(page.Email.Value, "@")
 	page.Password.Error = checkPassword(password, page.Email.Value, local, page.Name.Value, page.Org.Value, page.OrgName)

@@ -26,7 +26,7 @@ func (h *Handler) SignInPage(w http.ResponseWriter, r *http.Request) error {
 
 // drawSignIn completes v and draws it.
 func (h *Handler) drawSignIn(w http.ResponseWriter, r *http.Request, status int, v web.SignIn) error {
-	v.Focus = h.focus()
+	v.Focus, v.Passkeys = h.focus(), h.hasPasskeys(r)
 	if v.Next == "/" {
 		v.Next = ""
 	}
@@ -42,6 +42,42 @@ func (h *Handler) drawSignIn(w http.ResponseWriter, r *http.Request, status int,
 	return h.draw(w, r, status, v.Page())
 }
 
+// SignInOptions is POST /signin/passkey: what the browser signs with a passkey, which says whose it is. The same for
+// everybody.
+func (h *Handler) SignInOptions(w http.ResponseWriter, r *http.Request) error {
+	return h.askToSign(w, r, person{})
+}
+
+// signInByPasskey is SignIn with what a passkey signed, in place of an address and a password.
+func (h *Handler) signInByPasskey(w http.ResponseWriter, r *http.Request, next string) error {
+	ctx := r.Context()
+	k, err := h.signed(w, r)
+	var orgs []store.Membership
+	if err == nil {
+		if orgs, err = h.c.DB.System().Memberships(ctx, k.UserID); err != nil {
+			return fmt.Errorf("load memberships of %s: %w", k.UserID, err)
+		}
+		err = h.notProven(ctx, reason.NotFound) // of a member nowhere
+	}
+	if len(orgs) > 0 {
+		by := proof{passkey: k.ID}
+		if err = h.begin(ctx, w, r, k.UserID, by, orgs[0].Org, ""); err == nil {
+			h.recordAs(ctx, newViewer(k.UserID, orgs[0]).caller, "Signed in%s", by.with())
+			http.Redirect(w, r, next, http.StatusSeeOther)
+			return nil
+		}
+		if store.IsAbsent(err) { // removed meanwhile
+			err = h.notProven(ctx, err)
+		}
+	}
+	ref := reason.Of(err)
+	if ref.Word != reason.SignInFailed {
+		return err
+	}
+	h.c.Refused(ctx, ref.Word)
+	return h.drawSignIn(w, r, ref.Status(), web.SignIn{Next: next, Error: ref.Message})
+}
+
 // SignIn is POST /signin. An address that nobody has, one without a password, a wrong password and a user who is a
 // member nowhere get one answer after the same work.
 func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
@@ -50,6 +86,9 @@ func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	email, password, next := r.PostForm.Get("email"), r.PostForm.Get("password"), localPath(r.PostForm.Get("next"))
+	if r.PostForm.Get("passkey") != "" {
+		return h.signInByPasskey(w, r, next)
+	}
 	if h.c.Tried != nil {
 		if err := h.c.Tried(w, r, email); err != nil {
 			return err
@@ -67,7 +106,7 @@ func (h *Handler) SignIn(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 		if len(orgs) > 0 {
-			err := h.begin(ctx, w, user.ID, user.Password, orgs[0].Org, "")
+			err := h.begin(ctx, w, r, user.ID, proof{password: user.Password}, orgs[0].Org, "")
 			if err == nil {
 				h.recordAs(ctx, newViewer(user.ID, orgs[0]).caller, "Signed in")
 				http.Redirect(w, r, next, http.StatusSeeOther)

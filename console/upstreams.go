@@ -332,6 +332,9 @@ func (h *Handler) UpstreamTest(w http.ResponseWriter, r *http.Request) error {
 
 // UpstreamRemovePage is GET /upstreams/{id}/remove: the question before the end.
 func (h *Handler) UpstreamRemovePage(w http.ResponseWriter, r *http.Request) error {
+	if h.confirmFirst(w, r, r.URL.Path) {
+		return nil
+	}
 	u, err := h.managedUpstream(r)
 	if err != nil {
 		return err
@@ -345,6 +348,9 @@ func (h *Handler) UpstreamRemovePage(w http.ResponseWriter, r *http.Request) err
 
 // UpstreamRemove is POST /upstreams/{id}/remove.
 func (h *Handler) UpstreamRemove(w http.ResponseWriter, r *http.Request) error {
+	if h.confirmFirst(w, r, r.URL.Path) {
+		return nil
+	}
 	u, err := h.managedUpstream(r)
 	if err != nil {
 		return err

@@ -124,6 +124,7 @@ const (
 	atAgents    = "Agents"
 	atUpstreams = "Upstreams"
 	atMembers   = "Members"
+	atSettings  = "Settings"
 )
 
 // frame is the shell of v's pages. here is the entry of the side list that the page belongs to, or "".
@@ -134,7 +135,7 @@ func (v viewer) frame(here string) web.Shell {
 	return web.Shell{Org: v.org, User: v.email, Nav: []web.NavGroup{
 		{Items: []web.NavItem{item(atHome, "/", "home"), item(atAsks, "/asks", "ask"), item(atActivity, "/activity", "activity")}},
 		{Label: "Access", Items: []web.NavItem{item(atAgents, "/agents", "agent"), item(atUpstreams, "/upstreams", "upstream"), item(atMembers, "/members", "members")}},
-	}}
+	}, Foot: []web.NavItem{item(atSettings, "/settings", "settings")}}
 }
 
 // frame is the viewer's frame with how many asks wait for them.

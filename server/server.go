@@ -178,7 +178,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.console, err = console.New(console.Config{
 		DB: d.DB, Catalog: tools, Desk: s.desk, Consent: s.oauth.Desk(), Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
-		LiveEvery: time.Second, Stop: s.stop, Tried: s.tried, Refused: noteReason, RequestID: RequestID,
+		Address: s.address, LiveEvery: time.Second, Stop: s.stop, Tried: s.tried, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
 		return nil, err

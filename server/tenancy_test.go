@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/hex"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -43,8 +44,8 @@ func routeTable(t *testing.T) []string {
 	return list
 }
 
-// foreigners makes a row of each kind that a route names by an id, for c, and returns their ids by the route's first word,
-// each with one of its kind that does not exist.
+// foreigners makes a row of each kind that a route names by an id, for c, who is signed in, and returns their ids by what
+// stands before the id in a route, each with one of its kind that does not exist.
 func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]string {
 	t.Helper()
 	ctx, now := t.Context(), time.Now()
@@ -90,6 +91,21 @@ func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]s
 	if err != nil {
 		t.Fatal(err)
 	}
+	system := k.DB.System()
+	key, err := system.AddPasskey(ctx, store.Passkey{UserID: c.User, Credential: make([]byte, 16), Name: "theirs", PublicKey: []byte("key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids["settings/passkeys"] = [2]string{key.ID.String(), store.NewID[store.PasskeyKind](now).String()}
+	sessions, err := system.WebSessions(ctx, c.User)
+	if err != nil || len(sessions) != 1 {
+		t.Fatalf("sessions = %v, %v, want the one that they signed in with", sessions, err)
+	}
+	other, none := store.HashToken("theirs"), store.HashToken("nobody's")
+	if err := system.BeginPasskeySession(ctx, other, c.User, key.ID, sessions[0].Data, sessions[0].ExpiresAt); err != nil {
+		t.Fatal(err)
+	}
+	ids["settings/sessions"] = [2]string{hex.EncodeToString(other[:]), hex.EncodeToString(none[:])}
 	return ids
 }
 
@@ -100,6 +116,7 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 	k := servertest.Start(t, servertest.Options{Private: true})
 	k.Owner = organisation(t, k)
 	theirs := organisation(t, k)
+	owners := k.SignIn(t, theirs)
 	foreign := foreigners(t, k, theirs)
 	mine, _ := k.Agent(t)
 	viewers := map[string]*http.Client{
@@ -114,8 +131,7 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 			continue
 		}
 		probed++
-		_, of, _ := strings.Cut(strings.TrimPrefix(pattern, "/live"), "/")
-		of, _, _ = strings.Cut(of, "/")
+		of, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pattern, "/live"), "/"), "/{id}")
 		ids, known := foreign[of]
 		if !known {
 			t.Errorf("%s takes an id of no kind that there is a foreign one of", route)
@@ -144,7 +160,6 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 		t.Errorf("%d routes take an id; the walk missed some", probed)
 	}
 	// The probes can tell: to those whose they are the ids answer otherwise, and what they name is as it was.
-	owners := k.SignIn(t, theirs)
 	for of, ids := range foreign {
 		page := "/" + of + "/" + ids[0]
 		switch of {
@@ -152,6 +167,8 @@ func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 			page += "/remove"
 		case "invites": // which have no page of their own
 			continue
+		case "settings/sessions":
+			page += "/end"
 		}
 		if a := ask(t, owners, http.MethodGet, k.URL+page, ""); a.status == http.StatusNotFound {
 			t.Errorf("%s by its owner = %d, want it found", page, a.status)
@@ -198,7 +215,7 @@ var requestID = regexp.MustCompile(`[a-z2-7]{16}`)
 func TestEveryRouteWantsToKnowWhoAsks(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{})
-	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}", "GET /invite/{token}", "POST /invite/{token}"}
+	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}", "GET /invite/{token}", "POST /invite/{token}", "POST /signin/passkey", "POST /setup/{token}/passkey"}
 	// The authorization server proves clients itself, and a person later.
 	proves := regexp.MustCompile(`^/\.well-known/|^/mcp/\.well-known/|^/mcp/oauth/(register|authorize|token|revoke)$`)
 	seen := 0

@@ -12,6 +12,7 @@ type Shell struct {
 	Theme string     // "light" or "dark"; "" follows the system
 	Flash string     // one sentence about what was just done, shown once
 	Nav   []NavGroup // only what is served
+	Foot  []NavItem  // what stands below, beside who is signed in
 }
 
 // NavGroup is a few entries of the side list under one label.

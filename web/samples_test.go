@@ -196,6 +196,20 @@ func asks() []web.AskSummary {
 	}
 }
 
+func settings() web.Settings {
+	return web.Settings{
+		Shell: shell("settings", "Your name is saved."), Now: now, Name: web.Field{Value: "Rowan"}, Email: "rowan@northfield.example", HasPassword: true, CanAdd: true,
+		Passkeys: []web.Passkey{
+			{Name: "MacBook", URL: "/settings/passkeys/pky_1", MadeAt: now.Add(-40 * 24 * time.Hour), UsedAt: now.Add(-3 * time.Hour)},
+			{Name: "Security key in the drawer of the desk at home", URL: "/settings/passkeys/pky_2", MadeAt: now.Add(-time.Minute)},
+		},
+		Sessions: []web.BrowserSession{
+			{URL: "/settings/sessions/1", Browser: "Firefox on Linux", Address: "203.0.113.7", BeganAt: now.Add(-time.Hour), SeenAt: now.Add(-time.Hour), This: true},
+			{URL: "/settings/sessions/2", Browser: "A browser", BeganAt: now.Add(-9 * 24 * time.Hour), SeenAt: now.Add(-26 * time.Hour)},
+		},
+	}
+}
+
 // waiting is the frame while that many asks wait.
 func waiting(n int) web.Shell {
 	s := shell("asks", "")
@@ -345,6 +359,13 @@ func pages() []sample {
 	notConnected := onward
 	notConnected.Org, notConnected.Told, notConnected.URL, notConnected.Host = "", "that you did not allow it", "cursor://anysphere.cursor-mcp/oauth/callback?error=access_denied", "cursor"
 
+	passwordless := settings()
+	passwordless.HasPassword, passwordless.Name, passwordless.Sessions = false, web.Field{Error: "Enter a name."}, passwordless.Sessions[:1]
+	noPasskeys := settings()
+	noPasskeys.CanAdd, noPasskeys.Passkeys, noPasskeys.Address = false, nil, "https://graft.northfield.example"
+	own := shell("settings", "")
+	own.Foot = []web.NavItem{{Label: "Settings", URL: "/settings", Icon: "settings", Current: true}}
+
 	return []sample{
 		{"consent", consent().Page()},
 		{"consent-several", several.Page()},
@@ -356,6 +377,20 @@ func pages() []sample {
 		{"apps", web.Apps{Shell: shell("agents", ""), Now: now, All: true, Rows: apps()[:2]}.Page()},
 		{"apps-empty", web.Apps{Shell: shell("agents", ""), Now: now}.Page()},
 		{"app-end", web.AppEnd{Shell: shell("agents", ""), Agent: agents()[1], App: apps()[0]}.Page()},
+		{"settings", settings().Page()},
+		{"settings-passwordless", passwordless.Page()},
+		{"settings-no-passkeys", noPasskeys.Page()},
+		{"settings-password", web.SettingsPassword{Shell: own, Password: web.Field{Error: "This is 7 characters long. Use at least 12."}}.Page()},
+		{"passkey-new", web.PasskeyNew{Shell: own, Name: web.Field{Value: "Firefox on Linux"}, Works: true, Error: "This passkey is here already."}.Page()},
+		{"passkey-new-elsewhere", web.PasskeyNew{Shell: own, Address: "https://graft.northfield.example"}.Page()},
+		{"passkey-rename", web.PasskeyRename{Shell: own, Passkey: settings().Passkeys[0], Name: web.Field{Value: "MacBook"}}.Page()},
+		{"passkey-remove", web.PasskeyRemove{Shell: own, Passkey: settings().Passkeys[1]}.Page()},
+		{"passkey-remove-only", web.PasskeyRemove{Shell: own, Passkey: settings().Passkeys[0], Only: true}.Page()},
+		{"session-end", web.SessionEnd{Shell: own, Session: settings().Sessions[0]}.Page()},
+		{"sessions-end", web.SessionsEnd{Shell: own, Others: 2}.Page()},
+		{"confirm", web.Confirm{Focus: focus(), Email: "rowan@northfield.example", Next: "/agents/agt_1/revoke", Password: true, Passkeys: true, Error: "That is not your password. Try again."}.Page()},
+		{"confirm-passwordless", web.Confirm{Focus: focus(), Email: "rowan@northfield.example", Passkeys: true}.Page()},
+		{"confirm-neither", web.Confirm{Focus: focus(), Email: "rowan@northfield.example"}.Page()},
 		{"upstreams", web.Upstreams{Shell: shell("upstreams", "linear is added."), Now: now, Rows: upstreams(), Secrets: secrets(), Change: true}.Page()},
 		{"upstreams-empty", web.Upstreams{Shell: shell("upstreams", ""), Now: now, Change: true}.Page()},
 		{"upstreams-empty-reading", web.Upstreams{Shell: shell("upstreams", ""), Now: now}.Page()},
@@ -429,6 +464,7 @@ func pages() []sample {
 		{"agent-revoke", web.AgentRevoke{Shell: shell("agents", ""), Agent: agents()[1], HasToken: true, Sessions: 2}.Page()},
 		{"agent-token", web.AgentToken{Shell: shell("agents", ""), Agent: agents()[1]}.Page()},
 		{"signin", web.SignIn{Focus: focus(), OrgName: "Northfield", Next: "/agents"}.Page()},
+		{"signin-passkeys", web.SignIn{Focus: focus(), OrgName: "Northfield", Next: "/agents", Passkeys: true}.Page()},
 		{"signin-error", web.SignIn{Focus: focus(), Email: "rowan@northfield.example", Error: "That email and password do not belong together. Try again, or ask whoever runs Graft for a new link."}.Page()},
 		{"setup-welcome", web.Setup{Focus: focus(), Action: "/setup/abc", Welcome: true}.Page()},
 		{"setup-welcome-error", web.Setup{
@@ -437,7 +473,7 @@ func pages() []sample {
 			Org: web.Field{Value: "Northfield"}, Password: web.Field{Error: "This is 7 characters long. Use at least 12."},
 		}.Page()},
 		{"setup-link", web.Setup{Focus: focus(), Action: "/setup/abc", OrgName: "Northfield", AskName: true, Email: web.Field{Value: "ana@northfield.example"}}.Page()},
-		{"setup-again", web.Setup{Focus: focus(), Action: "/setup/abc", Email: web.Field{Value: "ana@northfield.example"}}.Page()},
+		{"setup-again", web.Setup{Focus: focus(), Passkeys: true, Action: "/setup/abc", Email: web.Field{Value: "ana@northfield.example"}}.Page()},
 		{"link-dead", web.LinkDead{Focus: focus()}.Page()},
 		{"failure", failure.Page()},
 		{"failure-signed-in", failureIn.Page()},

@@ -10,6 +10,8 @@ type SignIn struct {
 	Email   string // what was typed
 	Error   string // why it was not taken, and what to do
 	Next    string // where to go after; "" is Home
+	// Passkeys offers to sign in with one.
+	Passkeys bool
 }
 
 // Setup is what a one-time link opens: one form, whose POST signs in. Looking at
@@ -24,10 +26,22 @@ type Setup struct {
 	Name     Field
 	Org      Field
 	Password Field
+	Passkeys bool   // offers to set one
 	Error    string // of the whole form
 }
 
 // LinkDead is what a one-time link opens once it has been used, or is too old.
 type LinkDead struct {
 	Focus Focus
+}
+
+// Confirm is the page that asks somebody who is signed in whether it is still
+// them, before they destroy something.
+type Confirm struct {
+	Focus    Focus
+	Email    string
+	Next     string // where to go after
+	Password bool   // they have one
+	Passkeys bool   // they have one, and it works here
+	Error    string // why what they gave was not taken
 }

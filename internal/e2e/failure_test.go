@@ -57,7 +57,7 @@ func TestPagesOfFailure(t *testing.T) {
 			v.signOut()
 			v.Fill("#email", visitorEmail)
 			v.Fill("#password", "not that one at all")
-			v.refused("main .btn.primary", http.StatusUnauthorized, "That email and password do not belong together.")
+			v.refused(withPassword, http.StatusUnauthorized, "That email and password do not belong together.")
 			if !v.is(`document.querySelector("#email").value === "` + visitorEmail + `" && document.activeElement.id === "password"`) {
 				t.Error("a refused sign-in lost the address, or does not begin at the password")
 			}

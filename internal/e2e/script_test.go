@@ -193,7 +193,7 @@ func passwordIsShownOnDemand(t *testing.T, d *desk) {
 		t.Errorf("after Show: %s and %q, want text and Hide", got, d.Text("[data-reveal]"))
 	}
 	d.eval(`addEventListener("submit", () => { sessionStorage.kind = document.querySelector("#password").type }), ""`)
-	d.Submit("main .btn.primary")
+	d.Submit(withPassword)
 	if got := d.eval("sessionStorage.kind"); got != "password" {
 		t.Errorf("the field was sent as %s, want password: a browser keeps what was text", got)
 	}

@@ -140,8 +140,11 @@ func (v *visitor) signIn() {
 	v.t.Helper()
 	v.Fill("#email", visitorEmail)
 	v.Fill("#password", visitorPassword)
-	v.arrive("main .btn.primary", "Hello, Ana")
+	v.arrive(withPassword, "Hello, Ana")
 }
+
+// withPassword is the button that signs in with a password, beside the one with a passkey.
+const withPassword = "main form:not([data-passkeys]) > .btn"
 
 // attribute of the first element that a selector finds; "" where there is none.
 func (v *visitor) attribute(selector, name string) string {

@@ -30,6 +30,7 @@ type (
 	ClientKind  struct{}
 	SessionKind struct{}
 	KeyKind     struct{}
+	PasskeyKind struct{}
 	// ConnectionKind is of one account of one vendor.
 	ConnectionKind struct{}
 	UpstreamKind   struct{}
@@ -49,6 +50,7 @@ type (
 	ClientID  = ID[ClientKind]
 	SessionID = ID[SessionKind]
 	KeyID     = ID[KeyKind]
+	PasskeyID = ID[PasskeyKind]
 
 	ConnectionID = ID[ConnectionKind]
 	UpstreamID   = ID[UpstreamKind]
@@ -67,6 +69,7 @@ func (GrantKind) prefix() string   { return "grt_" }
 func (ClientKind) prefix() string  { return "cli_" }
 func (SessionKind) prefix() string { return "ses_" }
 func (KeyKind) prefix() string     { return "key_" }
+func (PasskeyKind) prefix() string { return "pky_" }
 
 func (ConnectionKind) prefix() string { return "con_" }
 func (UpstreamKind) prefix() string   { return "ups_" }

@@ -109,7 +109,8 @@ func (s *System) joiner(ctx context.Context, tx pgx.Tx, email string, in Joining
 	user, err := value[UserID](ctx, tx, `
 		INSERT INTO user_account (id, email, name, password, created_at) VALUES (@id, @email, @name, @password, @now)
 		ON CONFLICT (email) DO UPDATE SET name = excluded.name, password = excluded.password
-		WHERE user_account.password = '' AND NOT EXISTS (SELECT FROM member m WHERE m.user_id = user_account.id AND m.removed_at IS NULL)
+		WHERE user_account.password = '' AND NOT EXISTS (SELECT FROM user_passkey p WHERE p.user_id = user_account.id)
+		  AND NOT EXISTS (SELECT FROM member m WHERE m.user_id = user_account.id AND m.removed_at IS NULL)
 		RETURNING id`,
 		pgx.StrictNamedArgs{"id": NewID[UserKind](now), "email": email, "name": in.Name, "password": in.Password, "now": now})
 	if IsAbsent(err) {

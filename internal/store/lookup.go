@@ -165,7 +165,7 @@ func (s *System) Enrol(ctx context.Context, org, email string, role Role) (e Enr
 		if e.Organisation, e.Founded, err = s.organisation(ctx, tx, org); err != nil {
 			return err
 		}
-		if user, err = s.account(ctx, tx, email, ""); err != nil {
+		if user, err = s.account(ctx, tx, NewID[UserKind](s.db.Now()), email, ""); err != nil {
 			return err
 		}
 		made, m, err := s.join(ctx, tx, e.ID, user, role)
@@ -213,12 +213,13 @@ func (s *System) organisation(ctx context.Context, tx pgx.Tx, name string) (o Or
 	return o, n > 0, err
 }
 
-func (s *System) account(ctx context.Context, tx pgx.Tx, email, name string) (UserID, error) {
+// account finds the account of an address, or makes it as id.
+func (s *System) account(ctx context.Context, tx pgx.Tx, id UserID, email, name string) (UserID, error) {
 	now, email := s.db.Now(), FoldEmail(email)
 	_, err := exec(ctx, tx, `
 		INSERT INTO user_account (id, email, name, created_at) VALUES (@id, @email, @name, @now)
 		ON CONFLICT (email) DO NOTHING`,
-		pgx.StrictNamedArgs{"id": NewID[UserKind](now), "email": email, "name": name, "now": now})
+		pgx.StrictNamedArgs{"id": id, "email": email, "name": name, "now": now})
 	if err != nil {
 		return UserID{}, err
 	}
@@ -319,12 +320,17 @@ func (s *System) link(ctx context.Context, tx pgx.Tx, token string) (Link, error
 // A Setup is what a person enters on the page of a one-time link.
 type Setup struct {
 	Name     string
-	Password string // argon2id, PHC string form
+	Password string // argon2id, PHC string form; "" with a passkey alone
 	Email    string // of a welcome link only
 	Org      string // of a welcome link only
+	// Passkey is set beside the password, or in place of one: then Password is "". Nil: none is.
+	Passkey *Passkey
+	// User is who a welcome link makes, where a passkey was made for them already.
+	User UserID
 }
 
-// UseLink spends a one-time link: a welcome link makes owner and organisation, a sign-in link sets the password.
+// UseLink spends a one-time link: a welcome link makes owner and organisation, a sign-in link sets the password, a
+// passkey or both. A password that was there before ends either way. in.Passkey has its id then.
 // Of two that spend one link at once, the second gets reason.LinkNotValid. A Setup that is refused spends nothing.
 func (s *System) UseLink(ctx context.Context, token string, in Setup) (user UserID, err error) {
 	err = s.run(ctx, func(tx pgx.Tx) error {
@@ -340,6 +346,9 @@ func (s *System) UseLink(ctx context.Context, token string, in Setup) (user User
 			if err := CheckName("name", in.Name, 80); err != nil {
 				return err
 			}
+		}
+		if in.Password == "" && in.Passkey == nil {
+			return errors.New("a one-time link sets neither a password nor a passkey")
 		}
 		user = l.UserID
 		if l.Kind == LinkWelcome {
@@ -357,6 +366,12 @@ func (s *System) UseLink(ctx context.Context, token string, in Setup) (user User
 			UPDATE user_account SET password = @password, name = coalesce(nullif(@name, ''), name) WHERE id = @user`,
 			pgx.StrictNamedArgs{"user": user, "password": in.Password, "name": in.Name}); err != nil {
 			return err
+		}
+		if in.Passkey != nil {
+			in.Passkey.UserID = user
+			if *in.Passkey, err = s.addPasskey(ctx, tx, *in.Passkey); err != nil {
+				return err
+			}
 		}
 		// A new password ends every session that the old one began. It is set first: BeginWebSession holds the account's
 		// row, so a sign-in with the old one is over by now, and this sees its session, or finds the new one.
@@ -378,7 +393,11 @@ func (s *System) found(ctx context.Context, tx pgx.Tx, in Setup) (UserID, error)
 	if err != nil {
 		return UserID{}, err
 	}
-	user, err := s.account(ctx, tx, in.Email, in.Name)
+	id := in.User
+	if id.IsZero() {
+		id = NewID[UserKind](s.db.Now())
+	}
+	user, err := s.account(ctx, tx, id, in.Email, in.Name)
 	if err != nil {
 		return UserID{}, err
 	}
@@ -399,7 +418,7 @@ func (s *System) SetPassword(ctx context.Context, user UserID, old, hash string)
 // WebSession reads a browser session by the hash of its cookie. One that has run out is reason.NotFound.
 func (s *System) WebSession(ctx context.Context, hash TokenHash) (data []byte, err error) {
 	err = s.run(ctx, func(tx pgx.Tx) (err error) {
-		data, err = value[[]byte](ctx, tx, `SELECT data FROM web_session WHERE hash = @hash AND expires_at > @now`,
+		data, err = value[[]byte](ctx, tx, `SELECT data FROM web_session WHERE hash = @hash AND user_id IS NOT NULL AND expires_at > @now`,
 			pgx.StrictNamedArgs{"hash": hash[:], "now": s.db.Now()})
 		return err
 	})

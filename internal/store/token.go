@@ -18,6 +18,7 @@ const (
 	ClientSecretPrefix = "grfts_"
 	ConsentTokenPrefix = "grftq_" // what a stored authorization request is known by
 	BrowserTokenPrefix = "grftb_" // what binds one to a browser
+	PasskeyTokenPrefix = "grftp_" // what binds a passkey's challenge to a browser
 )
 
 // A TokenHash is what is stored of an opaque token: its SHA-256.

@@ -8,12 +8,15 @@
 //   data-reveal="id"      on a button: show or hide that password
 //   data-dismiss          on a button: close its toast
 //   data-onward           on a link: go there, in this page's place
+//   data-passkey="/path"  on a button: ask the browser for what that answers, then send its form
+//   data-passkeys         what goes where the browser has no passkeys
 //
 // A stream sends `event: swap` with {"id": "element id", "html": "the new element"}.
 
 const streams = new Map(); // URL → its open EventSource
 const held = new Map(); // element id → HTML that waits until nobody is at the old one
 let shown = here(); // the address of what the page shows
+const hasPasskeys = window.PublicKeyCredential && 'parseCreationOptionsFromJSON' in PublicKeyCredential;
 const canHover = matchMedia('(hover: hover)').matches;
 
 // Live regions. A hidden tab holds no stream; each stream begins with the present state.
@@ -85,6 +88,7 @@ function begin() {
 
 // settle is what a new piece of page needs.
 function settle() {
+  if (!hasPasskeys) document.querySelectorAll('[data-passkeys]').forEach((e) => e.remove());
   tellTime();
   listen();
 }
@@ -186,6 +190,10 @@ document.addEventListener('click', (e) => {
   if (!button) return;
   if ('copy' in button.dataset) copy(button);
   if ('reveal' in button.dataset) reveal(button);
+  if ('passkey' in button.dataset && !button.form.elements.passkey.value) {
+    e.preventDefault();
+    if (button.ariaBusy !== 'true') passkey(button);
+  }
   if ('dismiss' in button.dataset) button.closest('.toast').remove();
   const dialog = document.getElementById(button.getAttribute('commandfor'));
   if (dialog && !('commandForElement' in button)) {
@@ -205,6 +213,36 @@ async function copy(button) {
   toast('Copied');
   word(button, 'Copied');
   setTimeout(() => word(button, 'Copy'), 2000);
+}
+
+// passkey puts what the browser makes or signs into the button's form, which is then sent like any other. An empty
+// password is left out: the passkey stands in its place.
+async function passkey(button) {
+  const { form } = button;
+  const field = form.elements.passkey;
+  if (![...form.elements].every((e) => (e.type === 'password' && !e.value) || e.reportValidity())) return;
+  button.ariaBusy = 'true';
+  try {
+    const answer = await fetch(button.dataset.passkey, { method: 'POST', body: new URLSearchParams(new FormData(form)) });
+    if (answer.redirected) {
+      location.assign(answer.url);
+      return;
+    }
+    const { create, get, error } = await answer.json();
+    if (error) {
+      toast(error, true);
+      return;
+    }
+    const made = create
+      ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(create) })
+      : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(get) });
+    field.value = JSON.stringify(made);
+    form.requestSubmit(button);
+  } catch (err) {
+    toast(err.name === 'InvalidStateError' ? 'This device has a passkey for you already.' : 'No passkey was used. Try again.', true);
+  } finally {
+    button.ariaBusy = null;
+  }
 }
 
 // word changes the word on a button, and with it the name it is heard by.
