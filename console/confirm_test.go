@@ -66,7 +66,7 @@ func TestWhatDestroysWantsAPersonWhoIsFresh(t *testing.T) {
 	wantText(t, b.get("/agents"), "Revoked")
 	wantText(t, b.get("/settings"), "None yet.")
 	wantRedirect(t, other.get("/"), "/signin")
-	s.lines(t, owner, "Confirmed who they are", "Revoked agent hermes", "Removed passkey Laptop")
+	s.loggedLines(t, owner, "Confirmed who they are", "Revoked agent hermes", "Removed passkey Laptop")
 }
 
 func TestTheFifteenMinutesAreCountedToTheSecond(t *testing.T) {

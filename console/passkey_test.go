@@ -38,8 +38,8 @@ func (s *house) theirs(t *testing.T, c store.Caller) []store.Passkey {
 	return list
 }
 
-// lines is what the audit log says of c's organisation, once want is in it.
-func (s *house) lines(t *testing.T, c store.Caller, want ...string) {
+// loggedLines is what the audit log says of c's organisation, once want is in it.
+func (s *house) loggedLines(t *testing.T, c store.Caller, want ...string) {
 	t.Helper()
 	ctx := t.Context()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -92,7 +92,7 @@ func TestAPasskeyIsMadeAndSignsInAsAPasswordDoes(t *testing.T) {
 	wantText(t, other.get("/"), s.email(t, owner))
 	wantRedirect(t, b.get("/"), "/signin") // whose session it was
 	wantText(t, other.get("/settings"), "last used")
-	s.lines(t, owner, "Added passkey Laptop", "Signed in with a passkey")
+	s.loggedLines(t, owner, "Added passkey Laptop", "Signed in with a passkey")
 
 	third := s.browser(t)
 	wantRedirect(t, third.post("/signin", "next", "/agents", "passkey", device.get(third.asked("/signin/passkey"))), "/agents")
@@ -229,7 +229,7 @@ func TestAPasskeyWhoseCountGoesBackIsRefusedAndTold(t *testing.T) {
 	if log := s.log.String(); !strings.Contains(log, "may have been copied") || !strings.Contains(log, "count=10 before=42") {
 		t.Errorf("log = %s", log)
 	}
-	s.lines(t, owner, "Refused passkey Laptop, which may have been copied")
+	s.loggedLines(t, owner, "Refused passkey Laptop, which may have been copied")
 	device.keys[0].count = 42
 	wantRedirect(t, s.browser(t).signInByPasskey(device), "/")
 }
@@ -253,7 +253,7 @@ func TestAPasskeyIsRenamedAndRemoved(t *testing.T) {
 	wantRedirect(t, b.post(at+"/remove"), "/settings")
 	wantText(t, b.get("/settings"), "Old laptop is removed.", "None yet.")
 	wantStatus(t, s.browser(t).signInByPasskey(device), http.StatusUnauthorized)
-	s.lines(t, owner, "Renamed passkey Laptop to Old laptop", "Removed passkey Old laptop")
+	s.loggedLines(t, owner, "Renamed passkey Laptop to Old laptop", "Removed passkey Old laptop")
 
 	wantStatus(t, b.post("/settings/passkeys", "name", "", "passkey", device.create(b.asked("/settings/passkeys/options"))), http.StatusUnprocessableEntity)
 	wantStatus(t, b.post("/settings/passkeys", "name", "Mine"), http.StatusUnauthorized) // without one
@@ -288,7 +288,7 @@ func TestALinkSetsAPasskeyAndNoPassword(t *testing.T) {
 	}
 	wantRedirect(t, b.post(link, "name", "Ana", "password", "", "passkey", device.create(b.asked(link+"/passkey", "name", "Ana"))), "/")
 	wantText(t, b.get("/"), "Your passkey is set.")
-	s.lines(t, owner, "Set a passkey by a one-time link", "Signed in with a passkey")
+	s.loggedLines(t, owner, "Set a passkey by a one-time link", "Signed in with a passkey")
 	wantStatus(t, b.post(link, "name", "Ana", "password", goodPassword), http.StatusGone)
 
 	at := "/settings/passkeys/" + s.theirs(t, owner)[0].ID.String()
@@ -307,7 +307,7 @@ func TestALinkSetsAPasskeyAndNoPassword(t *testing.T) {
 	wantRedirect(t, b.post("/confirm", "next", "/settings/password", "passkey", device.get(b.asked("/confirm/passkey"))), "/settings/password")
 	wantRedirect(t, b.post("/settings/password", "password", goodPassword), "/settings")
 	wantRedirect(t, b.post(at+"/remove"), "/settings") // beside a password
-	s.lines(t, owner, "Confirmed who they are with a passkey")
+	s.loggedLines(t, owner, "Confirmed who they are with a passkey")
 }
 
 func TestAWelcomeLinkSetsAPasskey(t *testing.T) {
@@ -387,7 +387,7 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 		wantRedirect(t, other.get("/"), "/signin")
 	}
 	wantStatus(t, foreign.get("/"), http.StatusOK)
-	s.lines(t, owner, "Ended a session of theirs: Firefox on Linux", "Ended all other sessions of theirs")
+	s.loggedLines(t, owner, "Ended a session of theirs: Firefox on Linux", "Ended all other sessions of theirs")
 }
 
 func TestAPasswordIsChangedAndEndsTheOtherSessions(t *testing.T) {
@@ -406,7 +406,7 @@ func TestAPasswordIsChangedAndEndsTheOtherSessions(t *testing.T) {
 	wantRedirect(t, other.get("/"), "/signin")
 	wantStatus(t, other.post("/signin", "email", s.email(t, owner), "password", goodPassword), http.StatusUnauthorized)
 	wantRedirect(t, other.post("/signin", "email", s.email(t, owner), "password", another), "/")
-	s.lines(t, owner, "Changed their password")
+	s.loggedLines(t, owner, "Changed their password")
 }
 
 func TestANameIsChanged(t *testing.T) {
@@ -418,5 +418,5 @@ func TestANameIsChanged(t *testing.T) {
 	wantRedirect(t, b.post("/settings/name", "name", " Ana Ferreira "), "/settings")
 	wantText(t, b.get("/settings"), "Your name is saved.", `value="Ana Ferreira"`, s.email(t, owner))
 	wantText(t, b.get("/"), "Hello, Ana Ferreira")
-	s.lines(t, owner, "Changed their name to Ana Ferreira")
+	s.loggedLines(t, owner, "Changed their name to Ana Ferreira")
 }

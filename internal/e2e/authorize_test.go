@@ -35,7 +35,7 @@ func TestAnAppFromItsRegistrationToItsFirstCall(t *testing.T) {
 	v.SeeText("h1", "Sign in")
 	v.Fill("#email", visitorEmail)
 	v.Fill("#password", visitorPassword)
-	v.arrive("main .btn.primary", "Let Claude work in Northfield?")
+	v.arrive(withPassword, "Let Claude work in Northfield?")
 	v.SeeText("main", "It registered itself.")
 	v.look("consent-registered")
 	v.Click(".decide .primary")

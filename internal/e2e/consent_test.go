@@ -109,7 +109,7 @@ func connectsAnApp(t *testing.T, v *visitor, kit *servertest.Kit) {
 	v.SeeText("h1", "Sign in")
 	v.Fill("#email", visitorEmail)
 	v.Fill("#password", visitorPassword)
-	v.arrive("main .btn.primary", "Let Claude work in Northfield?")
+	v.arrive(withPassword, "Let Claude work in Northfield?")
 	if got := v.Path(); got != path {
 		t.Errorf("after the sign-in: %s, want %s", got, path)
 	}
