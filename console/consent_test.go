@@ -532,8 +532,8 @@ func TestConsentWaitsForTheSignIn(t *testing.T) {
 	// As somebody else, and back.
 	path = b.asks(claude())
 	wantText(t, b.get(path), `name="next" value="`+path+`"`)
-	p = b.post("/signout", "next", path)
-	wantRedirect(t, p, "/signin?"+url.Values{"next": {path}}.Encode())
+	wantRedirect(t, b.post("/signout", "next", path), path)
+	wantRedirect(t, b.get(path), "/signin?"+url.Values{"next": {path}}.Encode())
 	wantRedirect(t, b.post("/signout", "next", "//evil.example"), "/signin")
 }
 
