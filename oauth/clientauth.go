@@ -96,9 +96,12 @@ func (got credentials) check(c Client, known bool) error {
 
 // used notes that a client that registered came for what a person had granted it, seldom enough to cost nothing.
 func (s *Server) used(ctx context.Context, g store.GrantOf) error {
-	id, err := store.ParseID[store.ClientKind](g.ClientID)
-	if err != nil || g.ClientUsedAt == nil || s.c.Now().Sub(*g.ClientUsedAt) <= time.Hour {
+	if g.ClientUsedAt == nil || s.c.Now().Sub(*g.ClientUsedAt) <= time.Hour {
 		return nil
+	}
+	id, err := store.ParseID[store.ClientKind](g.ClientID) // it has been used, so it registered
+	if err != nil {
+		return err
 	}
 	return s.c.DB.System().TouchOAuthClient(ctx, id)
 }
