@@ -66,7 +66,7 @@ func (a *app) toldNothing(t *testing.T) {
 func (v *visitor) isAsked(kit *servertest.Kit, redirectURI string) string {
 	v.t.Helper()
 	desk := consent.NewDesk(consent.Config{DB: kit.DB, Issuer: v.url, Now: time.Now})
-	id, token, err := desk.Begin(v.t.Context(), "", &consent.Request{
+	id, token, err := desk.Begin(v.t.Context(), "state=s1", &consent.Request{
 		ClientID: "https://claude.ai/oauth/mcp-client.json", ClientName: "Claude", Document: []byte(`{}`), RedirectURI: redirectURI, State: "s1",
 		Challenge: strings.Repeat("c", 43), Scope: "mcp",
 	}, v.browserToken)
