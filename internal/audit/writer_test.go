@@ -3,6 +3,7 @@ package audit_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -265,6 +266,8 @@ func TestAnOutageLosesNothingAndHoldsNobodyUp(t *testing.T) {
 	}
 	restore()
 	eventually(t, "Commit to work again", func() bool { return w.Commit(t.Context(), entry(c.Org, 1)) == nil })
+	// The writer has connections of its own; the others find out by themselves.
+	eventually(t, "Export to work again", func() bool { return audit.Export(t.Context(), h.db, c.Org, io.Discard) == nil })
 	recorded := 0
 	for _, r := range h.export(t, c.Org) {
 		if r.Tool == fmt.Sprintf("notes__add_%d", recorded) { // in order; refused intents may stand between
