@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
@@ -568,5 +570,43 @@ func TestTokensAreNotKeptForEver(t *testing.T) {
 	sweep()
 	if n := number(t, connect(t, storetest.Superuser(t, h.dsn)), `SELECT count(*) FROM oauth_token WHERE grant_id = $1`, self.Grant); n != 0 {
 		t.Errorf("%d tokens a day after the end, want none", n)
+	}
+}
+
+// A refresh costs the same however often the grant was refreshed before, also while Postgres has not counted its tokens.
+func TestARefreshLooksAtItsOwnTokenAlone(t *testing.T) {
+	t.Parallel()
+	h, self, first := refreshed(t)
+	old := first
+	for n := range 300 {
+		next := store.HashToken(fmt.Sprint(t.Name(), n))
+		h.rotate(t, self, old, next, "answer")
+		old = next
+	}
+	conn := connect(t, storetest.Superuser(t, h.dsn))
+	run(t, conn, fmt.Sprintf(`SELECT set_config('graft.org', '%x', false)`, h.c.Org.Bytes()))
+	now := h.db.Now()
+	for role, statement := range map[string]struct {
+		sql  string
+		args pgx.NamedArgs
+	}{
+		"graft_system": {store.LookOAuthToken, pgx.NamedArgs{"hash": old[:]}},
+		"graft_app": {store.RotateToken, pgx.NamedArgs{
+			"hash": old[:], "next": first[:], "answer": []byte("x"), "now": now, "grant": self.Grant, "client": clientID,
+		}},
+	} {
+		run(t, conn, `SET ROLE `+role)
+		rows, err := conn.Query(t.Context(), `EXPLAIN `+statement.sql, statement.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(plan, "\n"); strings.Contains(text, "oauth_token_grant_idx") || strings.Contains(text, "Seq Scan on oauth_token") {
+			t.Errorf("%s goes through the tokens of the grant:\n%s", role, text)
+		}
+		run(t, conn, `RESET ROLE`)
 	}
 }

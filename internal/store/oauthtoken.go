@@ -86,23 +86,10 @@ type Rotation struct {
 // the outcome is Repeated, and what is returned is the sealed answer that retired it.
 func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, error) {
 	// Of many at once the row lets one through, and the others see that it is retired once they have it.
-	n, err := exec(ctx, tx.tx, `
-		WITH retired AS (
-			UPDATE oauth_token t SET retired_at = @now, answer = @answer
-			FROM oauth_grant g
-			WHERE t.hash = @hash AND t.retired_at IS NULL AND g.id = t.grant_id AND g.id = @grant AND g.client_id = @client AND g.ended_at IS NULL
-			RETURNING t.grant_id)
-		INSERT INTO oauth_token (hash, grant_id, created_at) SELECT @next, grant_id, @now FROM retired`,
+	n, err := exec(ctx, tx.tx, rotateToken,
 		pgx.StrictNamedArgs{"hash": r.Hash[:], "answer": r.Answer, "now": tx.now, "grant": tx.caller.Grant, "client": r.ClientID, "next": r.Next[:]})
-	if err == nil && n == 1 {
-		// Last, and of one row that nobody who holds a token's waits for: an end takes the grant before its tokens.
-		_, err = exec(ctx, tx.tx, `
-			UPDATE oauth_grant SET last_refreshed_at = @now WHERE id = (SELECT id FROM oauth_grant WHERE id = @grant FOR NO KEY UPDATE SKIP LOCKED)`,
-			pgx.StrictNamedArgs{"grant": tx.caller.Grant, "now": tx.now})
+	if err != nil || n == 1 {
 		return Given, r.Answer, err
-	}
-	if err != nil {
-		return Dead, nil, err
 	}
 	live, err := tx.holdGrant(ctx, tx.caller.Grant)
 	if err != nil || !live.ok {
@@ -114,7 +101,7 @@ func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, err
 	t, err := one[struct {
 		RetiredAt *time.Time
 		Answer    []byte
-	}](ctx, tx.tx, `SELECT retired_at, answer FROM oauth_token WHERE hash = @hash AND grant_id = @grant`,
+	}](ctx, tx.tx, `SELECT retired_at, answer FROM oauth_token WHERE hash = @hash AND grant_id IS NOT DISTINCT FROM @grant::uuid`,
 		pgx.StrictNamedArgs{"hash": r.Hash[:], "grant": tx.caller.Grant})
 	switch {
 	case IsAbsent(err), err == nil && t.RetiredAt == nil:
@@ -128,6 +115,17 @@ func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, err
 	}
 	return Reused, nil, tx.endGrant(ctx, tx.caller.Grant, tx.caller.Agent, GrantTokenReuse)
 }
+
+// By the hash, and never by the grant: see lookOAuthToken. No index answers IS NOT DISTINCT FROM.
+const rotateToken = `
+	WITH retired AS (
+		UPDATE oauth_token SET retired_at = @now, answer = @answer
+		WHERE hash = @hash AND retired_at IS NULL AND grant_id IS NOT DISTINCT FROM @grant::uuid
+		  AND EXISTS (SELECT FROM oauth_grant WHERE id = @grant AND client_id = @client AND ended_at IS NULL)
+		RETURNING grant_id),
+	-- The grant after its token, where an end goes the other way: that waits for no token which is only now retired.
+	used AS (UPDATE oauth_grant SET last_refreshed_at = @now WHERE id = (SELECT grant_id FROM retired))
+	INSERT INTO oauth_token (hash, grant_id, created_at) SELECT @next, grant_id, @now FROM retired`
 
 func (tx *Tx) addRefresh(ctx context.Context, hash TokenHash) error {
 	_, err := exec(ctx, tx.tx, `INSERT INTO oauth_token (hash, grant_id, created_at) VALUES (@hash, @grant, @now)`,
