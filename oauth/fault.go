@@ -48,11 +48,6 @@ func invalidTarget(format string, args ...any) Fault {
 	return badRequest("invalid_target", format, args...)
 }
 
-// unauthorizedClient: this client may not ask in this way.
-func unauthorizedClient(format string, args ...any) Fault {
-	return badRequest("unauthorized_client", format, args...)
-}
-
 // unsupportedGrantType: the token endpoint gives nothing for this grant type.
 func unsupportedGrantType(format string, args ...any) Fault {
 	return badRequest("unsupported_grant_type", format, args...)
@@ -61,11 +56,6 @@ func unsupportedGrantType(format string, args ...any) Fault {
 // unsupportedResponseType: the authorization endpoint answers with code alone.
 func unsupportedResponseType(format string, args ...any) Fault {
 	return badRequest("unsupported_response_type", format, args...)
-}
-
-// accessDenied: the person said no.
-func accessDenied(format string, args ...any) Fault {
-	return Fault{Status: http.StatusForbidden, Code: "access_denied", Description: fmt.Sprintf(format, args...)}
 }
 
 // invalidRedirectURI: a redirect URI of a registration is not acceptable (RFC 7591 §3.2.2).
