@@ -77,6 +77,13 @@ const RefreshWindow = 30 * time.Second
 // nobody's, which is refused as well.
 const tokenKept = 30 * 24 * time.Hour
 
+// endedKept is how long the tokens of a grant outlive it, and endedSwept how long they are looked for then: grants stay for
+// good, and each sweep would go through all that ever ended.
+const (
+	endedKept  = 24 * time.Hour
+	endedSwept = 7 * 24 * time.Hour
+)
+
 // SweepOAuth deletes what has run out: requests, codes and tokens of ended grants a day after their end, denials, and answers
 // that are not given again.
 func (s *System) SweepOAuth(ctx context.Context) error {
@@ -99,7 +106,8 @@ func (s *System) SweepOAuth(ctx context.Context) error {
 			return exec(ctx, tx, `
 				DELETE FROM oauth_token WHERE (org_id, hash) IN (
 					SELECT t.org_id, t.hash FROM oauth_token t JOIN oauth_grant g ON g.org_id = t.org_id AND g.id = t.grant_id
-					WHERE g.ended_at < @before LIMIT 5000)`, args(24*time.Hour))
+					WHERE g.ended_at < @before AND g.ended_at > @since LIMIT 5000)`,
+				pgx.StrictNamedArgs{"before": now.Add(-endedKept), "since": now.Add(-endedKept - endedSwept)})
 		},
 		func(tx pgx.Tx) (int64, error) {
 			return exec(ctx, tx, `
