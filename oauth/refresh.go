@@ -52,13 +52,8 @@ func (s *Server) refresh(r *http.Request, form url.Values) (tokenAnswer, error) 
 	if err != nil {
 		return tokenAnswer{}, err
 	}
-	var outcome store.Outcome
-	var before []byte
-	err = s.c.DB.As(ctx, holder(g), func(tx *store.Tx) (err error) {
-		outcome, before, err = tx.RotateToken(ctx, store.Rotation{
-			Hash: hash, ClientID: g.ClientID, Within: store.RefreshWindow, Next: nextHash, Answer: sealed,
-		})
-		return err
+	outcome, before, err := s.c.DB.RotateToken(ctx, holder(g), store.Rotation{
+		Hash: hash, ClientID: g.ClientID, Within: store.RefreshWindow, Next: nextHash, Answer: sealed,
 	})
 	switch {
 	case store.IsAbsent(err):

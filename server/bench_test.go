@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 // half as many a second; it is reported, never asserted.
 func BenchmarkRefresh(b *testing.B) {
 	const callers = 16
+	defer debug.SetGCPercent(debug.SetGCPercent(200)) // as serve has it
 	k := servertest.Start(b, servertest.Options{Replicas: 1, NoLog: true})
 	direct, host := k.Replicas()[0].URL, "Host: "+strings.TrimPrefix(k.URL, "http://") // past the kit's proxy
 	var apps [callers]access

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -106,8 +107,32 @@ func (db *DB) run(ctx context.Context, begin string, fn func(pgx.Tx) error) erro
 }
 
 func (db *DB) runIn(ctx context.Context, pool *pgxpool.Pool, begin string, fn func(pgx.Tx) error) error {
+	return again(ctx, func() error { return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{BeginQuery: begin}, fn) })
+}
+
+// act is As with one statement, in one round trip: it says how many rows that touched.
+func (db *DB) act(ctx context.Context, c Caller, sql string, args pgx.StrictNamedArgs) (rows int64, err error) {
+	if err := c.check(); err != nil {
+		return 0, err
+	}
+	return rows, again(ctx, func() error {
+		var b pgx.Batch
+		b.Queue(`BEGIN`)
+		b.Queue(`SELECT set_config('role', 'graft_app', true), set_config('graft.org', @org, true)`, pgx.StrictNamedArgs{"org": c.Org.hex()})
+		b.Queue(sql, args).Exec(func(tag pgconn.CommandTag) error {
+			rows = tag.RowsAffected()
+			return nil
+		})
+		b.Queue(`COMMIT`)
+		// The pool drops a connection on which the batch failed half way, and Postgres its transaction.
+		return absent(db.pool.SendBatch(ctx, &b).Close())
+	})
+}
+
+// again runs a transaction until it did not collide with another.
+func again(ctx context.Context, transaction func() error) error {
 	for n := 1; ; n++ {
-		err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{BeginQuery: begin}, fn)
+		err := transaction()
 		if c := code(err); n == tries || c != "40001" && c != "40P01" {
 			return unavailable(err)
 		}

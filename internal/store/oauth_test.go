@@ -189,12 +189,13 @@ type rotated struct {
 
 func (h oauthHouse) rotate(t *testing.T, self store.Caller, old, next store.TokenHash, answer string) rotated {
 	t.Helper()
-	return must(t, h.db, self, func(tx *store.Tx) (rotated, error) {
-		outcome, got, err := tx.RotateToken(t.Context(), store.Rotation{
-			Hash: old, ClientID: clientID, Within: store.RefreshWindow, Next: next, Answer: []byte(answer),
-		})
-		return rotated{outcome, string(got)}, err
+	outcome, got, err := h.db.RotateToken(t.Context(), self, store.Rotation{
+		Hash: old, ClientID: clientID, Within: store.RefreshWindow, Next: next, Answer: []byte(answer),
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rotated{outcome, string(got)}
 }
 
 func TestARetiredTokenAnswersItsPairForThirtySeconds(t *testing.T) {

@@ -84,13 +84,25 @@ type Rotation struct {
 
 // RotateToken gives the next refresh token for one. Its caller is that of System.OAuthToken. Where it was retired lately
 // the outcome is Repeated, and what is returned is the sealed answer that retired it.
-func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, error) {
+//
+// Nearly every one is good, and takes one round trip; what is the matter with another is looked at in a transaction.
+func (db *DB) RotateToken(ctx context.Context, c Caller, r Rotation) (outcome Outcome, answer []byte, err error) {
 	// Of many at once the row lets one through, and the others see that it is retired once they have it.
-	n, err := exec(ctx, tx.tx, rotateToken,
-		pgx.StrictNamedArgs{"hash": r.Hash[:], "answer": r.Answer, "now": tx.now, "grant": tx.caller.Grant, "client": r.ClientID, "next": r.Next[:]})
+	n, err := db.act(ctx, c, rotateToken, pgx.StrictNamedArgs{
+		"hash": r.Hash[:], "answer": r.Answer, "now": db.Now(), "grant": c.Grant, "client": r.ClientID, "next": r.Next[:],
+	})
 	if err != nil || n == 1 {
 		return Given, r.Answer, err
 	}
+	err = db.As(ctx, c, func(tx *Tx) (err error) {
+		outcome, answer, err = tx.retired(ctx, r)
+		return err
+	})
+	return outcome, answer, err
+}
+
+// retired says what is the matter with a token that does not rotate.
+func (tx *Tx) retired(ctx context.Context, r Rotation) (Outcome, []byte, error) {
 	live, err := tx.holdGrant(ctx, tx.caller.Grant)
 	if err != nil || !live.ok {
 		return Dead, nil, err
@@ -116,12 +128,13 @@ func (tx *Tx) RotateToken(ctx context.Context, r Rotation) (Outcome, []byte, err
 	return Reused, nil, tx.endGrant(ctx, tx.caller.Grant, tx.caller.Agent, GrantTokenReuse)
 }
 
-// By the hash, and never by the grant: see lookOAuthToken. No index answers IS NOT DISTINCT FROM.
+// By the hash, and never by the grant: see lookOAuthToken. No index answers IS NOT DISTINCT FROM. The grant by its id, and
+// never by its client, which may have thousands.
 const rotateToken = `
 	WITH retired AS (
 		UPDATE oauth_token SET retired_at = @now, answer = @answer
 		WHERE hash = @hash AND retired_at IS NULL AND grant_id IS NOT DISTINCT FROM @grant::uuid
-		  AND EXISTS (SELECT FROM oauth_grant WHERE id = @grant AND client_id = @client AND ended_at IS NULL)
+		  AND (SELECT client_id FROM oauth_grant WHERE id = @grant AND ended_at IS NULL) = @client
 		RETURNING grant_id),
 	-- The grant after its token, where an end goes the other way: that waits for no token which is only now retired.
 	used AS (UPDATE oauth_grant SET last_refreshed_at = @now WHERE id = (SELECT grant_id FROM retired))

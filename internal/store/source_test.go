@@ -107,10 +107,10 @@ func (s source) strays() (found []string) {
 }
 
 // sqlAt says which argument of a function is SQL.
-var sqlAt = map[string]int{"all": 2, "one": 2, "value": 2, "exec": 2, "run": 1, "Exec": 1, "Query": 1, "QueryRow": 1, "Prepare": 2, "Queue": 0, "links": 1, "look": 2}
+var sqlAt = map[string]int{"all": 2, "one": 2, "value": 2, "exec": 2, "run": 1, "Exec": 1, "Query": 1, "QueryRow": 1, "Prepare": 2, "Queue": 0, "links": 1, "look": 2, "act": 2}
 
 // helpers pass on the SQL they are given, by a parameter of that name.
-var helpers = map[string]string{"all": "sql", "one": "sql", "value": "sql", "exec": "sql", "run": "begin", "links": "sql", "look": "sql"}
+var helpers = map[string]string{"all": "sql", "one": "sql", "value": "sql", "exec": "sql", "run": "begin", "links": "sql", "look": "sql", "act": "sql"}
 
 // variableSQL are SQL texts that are not constant.
 func (s source) variableSQL() (found []string) {

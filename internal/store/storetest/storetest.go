@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"crypto/sha256"
+	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -21,7 +22,7 @@ import (
 )
 
 // ClusterEnv names a cluster that already runs for this run of the tests, by the DSN of its superuser. `make test`
-// sets it; without it each test process starts a cluster of its own.
+// sets it; without it each test process starts a cluster of its own, where nothing is durable unless benchmarks run.
 const ClusterEnv = "GRAFT_TEST_CLUSTER"
 
 // login is the ordinary role that tests connect as.
@@ -70,7 +71,7 @@ func start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c, err := embedpg.Start(ctx, embedpg.Config{DataDir: dir, Throwaway: true})
+		c, err := embedpg.Start(ctx, embedpg.Config{DataDir: dir, Throwaway: !benchmarking()})
 		if err != nil {
 			_ = os.RemoveAll(dir)
 			return err
@@ -85,6 +86,12 @@ func start(ctx context.Context) error {
 		return fmt.Errorf("make template database: %w", err)
 	}
 	return nil
+}
+
+// benchmarking reports whether benchmarks run, which measure what is durable: their cluster is one as serve's.
+func benchmarking() bool {
+	f := flag.Lookup("test.bench")
+	return f != nil && f.Value.String() != ""
 }
 
 // makeTemplate makes the login and the template once for each content of the migrations, whichever test process
