@@ -911,7 +911,7 @@ func (v Ask) Decide(now time.Time) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<div class=\"two\"><button class=\"btn\" name=\"answer\" value=\"deny\">Deny</button> <button class=\"btn primary\" name=\"answer\" value=\"allow\">Allow</button></div></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<div class=\"two\"><button class=\"btn\" name=\"answer\" value=\"deny\" data-settle>Deny</button> <button class=\"btn primary\" name=\"answer\" value=\"allow\" data-settle>Allow</button></div></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

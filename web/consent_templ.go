@@ -208,7 +208,7 @@ func (v Consent) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<div class=\"two\"><button class=\"btn\" form=\"consent\" name=\"answer\" value=\"deny\">Cancel</button> <button class=\"btn primary\" form=\"consent\" name=\"answer\" value=\"allow\">Connect</button></div></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<div class=\"two\"><button class=\"btn\" form=\"consent\" name=\"answer\" value=\"deny\">Cancel</button> <button class=\"btn primary\" form=\"consent\" name=\"answer\" value=\"allow\" data-settle>Connect</button></div></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -562,7 +562,7 @@ func (v Consent) choices() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "\"><button name=\"answer\" value=\"allow\" hidden>Connect</button> <input type=\"hidden\" name=\"form\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "\"><button name=\"answer\" value=\"allow\" data-settle hidden>Connect</button> <input type=\"hidden\" name=\"form\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -175,6 +176,44 @@ func connectsAnApp(t *testing.T, v *visitor, kit *servertest.Kit) {
 	v.Forgive() // the way to an app that is not installed
 	v.look("onward")
 	client.toldNothing(t) // who is told twice redeems twice
+}
+
+// A press that was meant for what was in front of the page a moment ago connects nothing.
+func TestConsentTakesNoAnswerAtOnce(t *testing.T) {
+	t.Parallel()
+	v, kit := firstVisitor(t, e2e.StartBrowser(t).Page(t, e2e.Desk))
+	v.welcome(kit)
+	client := startApp(t)
+	asks := func(when string) {
+		t.Helper()
+		v.See("html[data-settled]")
+		if got := v.Text("h1"); !strings.HasPrefix(got, "Let Claude work in") {
+			t.Errorf("%s the page is %q, want the question", when, got)
+		}
+		client.toldNothing(t)
+	}
+	const connect = `button.primary[value="allow"]`
+	v.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `addEventListener('DOMContentLoaded', () => document.querySelector('` + connect + `')?.click())`,
+		})
+		return err
+	}))
+	v.Visit(v.url + v.isAsked(kit, client.url))
+	asks("after a press at its load")
+	for when, press := range map[string]string{
+		"after a press as it comes to the front": `dispatchEvent(new Event('focus')); document.querySelector('` + connect + `').click()`,
+		"after Enter as it comes to the front":   `dispatchEvent(new Event('focus')); document.getElementById('consent').requestSubmit(document.querySelector('#consent button[hidden]'))`,
+		"after a press as it comes to view":      `document.dispatchEvent(new Event('visibilitychange')); document.querySelector('` + connect + `').click()`,
+	} {
+		v.Do(chromedp.Evaluate[chromedp.Void](press))
+		asks(when)
+	}
+	v.Click(connect)
+	v.SeeText("h1", "Back in the app")
+	if q := client.answer(t); q.Get("code") == "" {
+		t.Errorf("the app was told %v, want a code", q)
+	}
 }
 
 // With the keyboard alone one signs in, chooses and connects.

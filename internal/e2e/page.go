@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // patience bounds one step of a visit, page load included, on a machine that is busy with other tests.
@@ -75,6 +76,8 @@ func (p *Page) click(selector string, run func(context.Context, chromedp.Action[
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	for {
+		p.See(selector)
+		p.settle()
 		err := run(ctx, chromedp.Click(chromedp.CSS(selector)))
 		var replaced *cdproto.Error
 		if errors.As(err, &replaced) && strings.Contains(replaced.Message, "Could not find node") {
@@ -147,9 +150,20 @@ func (p *Page) Overflow() int {
 	return Read(p, chromedp.Evaluate[int]("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 }
 
+// settle waits until the page takes an answer, where it has a question that is not answered at once.
+func (p *Page) settle() {
+	p.t.Helper()
+	if !p.view.NoScript {
+		p.See("html[data-settled], html:not(:has([data-settle]))")
+	}
+}
+
 // Press types keys as they are on the keyboard, whatever has the focus: kb.Tab, kb.Enter, letters.
 func (p *Page) Press(keys string, modifiers ...chromedp.Modifier) {
 	p.t.Helper()
+	if keys == kb.Enter {
+		p.settle()
+	}
 	p.Do(chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
 }
 

@@ -8,6 +8,7 @@
 //   data-reveal="id"      on a button: show or hide that password
 //   data-dismiss          on a button: close its toast
 //   data-onward           on a link: go there, in this page's place
+//   data-settle           on a button: take no answer until the page has been in view for a moment
 //   data-passkey="/path"  on a button: ask the browser for what that answers, then send its form
 //   data-passkeys         what goes where the browser has no passkeys
 //
@@ -78,8 +79,27 @@ function release() {
   setTimeout(() => held.forEach((html, id) => swap(id, html)));
 }
 
+// A page that comes up under a pointer, or from under a window that closes, may meet a press that was meant for what was
+// there before. So an answer counts once the page has been in front for longer than the second press of two takes. From
+// then on <html> has data-settled.
+let resting;
+
+function unsettle() {
+  clearTimeout(resting);
+  delete document.documentElement.dataset.settled;
+  if (document.hidden) return; // what brings it to view begins again
+  resting = setTimeout(() => { document.documentElement.dataset.settled = ''; }, 500);
+}
+
+// tooSoon says whether a press of a button is dropped. What a passkey has confirmed was not pressed by mistake: the
+// browser's own question, from which the page comes to the front again, stood between.
+function tooSoon(form, button) {
+  return button && 'settle' in button.dataset && !('settled' in document.documentElement.dataset) && !form.elements.passkey?.value;
+}
+
 // begin is what a new page needs.
 function begin() {
+  unsettle();
   document.querySelectorAll('.toast').forEach(leave);
   const onward = document.querySelector('a[data-onward]');
   if (onward) location.replace(onward.href);
@@ -98,6 +118,10 @@ const underWay = new WeakMap();
 
 document.addEventListener('submit', (e) => {
   const form = e.target;
+  if (tooSoon(form, e.submitter)) {
+    e.preventDefault();
+    return;
+  }
   const again = underWay.get(form);
   form.querySelectorAll('[data-reveal]').forEach((b) => reveal(b, false));
   if (again && !('auto' in form.dataset)) {
@@ -303,6 +327,8 @@ function span(s) {
 }
 
 document.addEventListener('visibilitychange', settle);
+document.addEventListener('visibilitychange', unsettle);
+addEventListener('focus', unsettle);
 document.addEventListener('focusout', release);
 document.addEventListener('pointerover', release);
 addEventListener('pagehide', () => {
@@ -310,6 +336,7 @@ addEventListener('pagehide', () => {
   streams.clear();
 });
 addEventListener('pageshow', (e) => {
+  unsettle();
   if (!e.persisted) return; // back from the cache: whatever was under way is over
   document.querySelectorAll('form').forEach((form) => underWay.delete(form));
   document.querySelectorAll('[aria-busy]').forEach((b) => b.removeAttribute('aria-busy'));
