@@ -1,9 +1,12 @@
 package server_test
 
 import (
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,5 +134,28 @@ func TestFieldB14ARevokedAgentEndsAtOnce(t *testing.T) {
 	form = url.Values{"token": {unknown}, "client_id": {a.client}}
 	if got := ask(t, bare, "POST", k.URL+"/mcp/oauth/revoke", form.Encode(), "Content-Type: application/x-www-form-urlencoded"); got.status != http.StatusOK {
 		t.Errorf("revoking an unknown token = %d %s", got.status, got.body)
+	}
+}
+
+// Anybody who is signed in may name a document: it is fetched from public addresses alone, whatever upstreams may be in.
+func TestADocumentInAnExemptNetworkIsNotFetched(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{}) // with GRAFT_EGRESS_ALLOW=127.0.0.0/8
+	var reached atomic.Int32
+	host := httptest.NewUnstartedServer(http.NotFoundHandler())
+	host.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			reached.Add(1)
+		}
+	}
+	host.StartTLS()
+	t.Cleanup(host.Close)
+	q := url.Values{
+		"response_type": {"code"}, "client_id": {host.URL + "/client.json"}, "redirect_uri": {"https://app.example/cb"},
+		"code_challenge": {strings.Repeat("c", 43)}, "code_challenge_method": {"S256"},
+	}
+	a := ask(t, k.SignIn(t, k.Owner), "GET", k.URL+"/mcp/oauth/authorize?"+q.Encode(), "")
+	if a.status != http.StatusBadRequest || !strings.Contains(a.body, "does not lead to a public address") || reached.Load() != 0 {
+		t.Errorf("consent = %d after %d connections, want a refusal without one:\n%s", a.status, reached.Load(), a.body)
 	}
 }

@@ -71,7 +71,8 @@ type Server struct {
 	desk         *approval.Desk
 	invoker      *invoke.Invoker
 	keys         *vault.Keyring
-	egress       *egress.Client
+	egress       *egress.Client // to upstreams
+	documents    *egress.Client // to the documents of clients: to public addresses alone
 	upstream     *upstream.Source
 	mcp          *mcp.Handler
 	console      *console.Handler
@@ -139,7 +140,11 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	documents, err := oauth.NewDocuments(oauth.DocumentsConfig{DB: d.DB, Client: s.egress, Static: static, Log: d.Log})
+	// Whoever is signed in has documents fetched, so what upstreams are exempt from does not hold for them.
+	if s.documents, err = egress.New(egress.Config{}); err != nil {
+		return nil, err
+	}
+	documents, err := oauth.NewDocuments(oauth.DocumentsConfig{DB: d.DB, Client: s.documents, Static: static, Log: d.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -225,6 +230,7 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 	beside.Go(func() error {
 		s.upstream.Keep(background)
 		s.egress.Close()
+		s.documents.Close()
 		return nil
 	})
 	beside.Go(func() error { s.sweep(background); return nil })
