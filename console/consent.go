@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -62,7 +61,8 @@ func (h *Handler) Consent(w http.ResponseWriter, r *http.Request) error {
 
 // look reads the request that the path names, for the browser that it began in.
 func (h *Handler) look(r *http.Request) (consent.Pending, error) {
-	return h.c.Consent.Look(r.Context(), r.PathValue("request"), consent.BrowserToken(r, h.secure))
+	id := r.PathValue("request")
+	return h.c.Consent.Look(r.Context(), viewerOf(r.Context()).caller.User, id, consent.BrowserToken(r, id, h.secure))
 }
 
 // bounced leads back to a proven app that asked for what it may not have. Chromium holds form-action to every redirect that
@@ -175,13 +175,10 @@ func (h *Handler) ConsentAnswer(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(r); err != nil {
 		return err
 	}
-	p, err := h.look(r)
+	id := r.PathValue("request")
+	p, err := h.c.Consent.Answered(r.Context(), viewerOf(r.Context()).caller.User, id, consent.BrowserToken(r, id, h.secure), r.PostForm.Get("form"))
 	if err != nil {
 		return h.bounced(w, r, err)
-	}
-	// The token is the request's own, not the session's, so that two tabs do not take it from one another.
-	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get("form")), []byte(p.Form)) == 0 {
-		return reason.Refuse(reason.ConsentElsewhere, "This answer did not come from the page that asks. Nothing was done. Connect again from the app.")
 	}
 	c := readConsent(r.PostForm, p.ClientName)
 	switch r.PostForm.Get("answer") {
@@ -226,6 +223,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, p consent.Pendin
 	if err != nil {
 		return fmt.Errorf("allow %s: %w", p.ClientID, err)
 	}
+	http.SetCookie(w, consent.SpentCookie(r.PathValue("request"), h.secure))
 	name := h.agentName(ctx, in, id, c.name)
 	h.record(ctx, in.caller, audit.Entry{
 		Kind: audit.Change, Agent: id, Outcome: audit.OK, Line: fmt.Sprintf("Connected %s to agent %s", appLine(p.ClientName, p.ClientID, p.RedirectURI), name),
@@ -276,6 +274,7 @@ func (h *Handler) deny(w http.ResponseWriter, r *http.Request, p consent.Pending
 	if err != nil {
 		return fmt.Errorf("deny %s: %w", p.ClientID, err)
 	}
+	http.SetCookie(w, consent.SpentCookie(r.PathValue("request"), h.secure))
 	h.record(ctx, caller, audit.Entry{
 		Kind: audit.Change, Outcome: audit.OK, Line: "Did not connect " + appLine(p.ClientName, p.ClientID, p.RedirectURI),
 	})

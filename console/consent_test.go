@@ -56,19 +56,15 @@ func with(q url.Values, key, value string) url.Values {
 // asks has an app begin in this browser, and returns the path that it is led to.
 func (b *browser) asks(q url.Values) string {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.s.url, nil)
+	u, err := url.Parse(b.s.url)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	secure := strings.HasPrefix(b.s.url, "https:")
-	for _, c := range b.http.Jar.Cookies(r.URL) {
-		r.AddCookie(c)
-	}
-	id, token, err := b.s.consent.Begin(b.t.Context(), q.Encode(), nil, consent.BrowserToken(r, secure))
+	id, token, err := b.s.consent.Begin(b.t.Context(), q.Encode(), nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.http.Jar.SetCookies(r.URL, []*http.Cookie{consent.BrowserCookie(token, secure)})
+	b.http.Jar.SetCookies(u, []*http.Cookie{consent.BrowserCookie(id, token, strings.HasPrefix(b.s.url, "https:"))})
 	return "/consent/" + id
 }
 
@@ -547,7 +543,8 @@ func TestConsentThatCannotBe(t *testing.T) {
 
 	const back = "https://app.example/cb?error=invalid_scope&state=a%22b&iss=https%3A%2F%2Fgraft.example.org"
 	path := b.asks(url.Values{"bounce": {back}})
-	for _, p := range []page{b.get(path), b.post(path, "answer", "allow")} {
+	wantStatus(t, b.post(path, "answer", "allow"), http.StatusForbidden) // no page has asked: nothing is looked at for it
+	for _, p := range []page{b.get(path), b.get(path)} {
 		wantText(t, p, "Back to the app", "It is told what is wrong with what it asked for.")
 		if to, q := p.goesTo(t); to != "https://app.example/cb" || q.Get("state") != `a"b` {
 			t.Errorf("goes to %s with %v, want the app", to, q)
@@ -583,14 +580,14 @@ func TestConsentCookieUnderHTTPSIsBoundToTheHost(t *testing.T) {
 	b := s.signedIn(t, storetest.Organisation(t, s.db))
 	path := b.asks(claude())
 	u, _ := url.Parse(s.url)
-	if !slices.ContainsFunc(b.http.Jar.Cookies(u), func(c *http.Cookie) bool { return c.Name == "__Host-graft-browser" }) {
-		t.Errorf("cookies = %v, want __Host-graft-browser", b.http.Jar.Cookies(u))
+	if !slices.ContainsFunc(b.http.Jar.Cookies(u), func(c *http.Cookie) bool { return strings.HasPrefix(c.Name, "__Host-graft-browser-") }) {
+		t.Errorf("cookies = %v, want one __Host-graft-browser-…", b.http.Jar.Cookies(u))
 	}
 	b.allows(path, "agent", "new", "name", "Claude").goesTo(t)
 	for _, secure := range []bool{true, false} {
-		c := consent.BrowserCookie("x", secure)
-		if !c.HttpOnly || c.Secure != secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.MaxAge != 0 || !c.Expires.IsZero() || c.Domain != "" {
-			t.Errorf("cookie = %+v, want HttpOnly, Secure %v, Lax, for / and without an end", c, secure)
+		c := consent.BrowserCookie("id", "x", secure)
+		if !c.HttpOnly || c.Secure != secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.MaxAge != 600 || !c.Expires.IsZero() || c.Domain != "" {
+			t.Errorf("cookie = %+v, want HttpOnly, Secure %v, Lax, for / and ten minutes", c, secure)
 		}
 	}
 }

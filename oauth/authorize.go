@@ -41,11 +41,13 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	} // else its document is fetched once somebody has signed in
 	secure := strings.HasPrefix(s.c.Origin, "https:")
-	id, browser, err := s.desk.Begin(r.Context(), query, proven, consent.BrowserToken(r, secure))
+	id, browser, err := s.desk.Begin(r.Context(), query, proven)
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, consent.BrowserCookie(browser, secure))
+	for _, c := range append(consent.SurplusCookies(r, secure), consent.BrowserCookie(id, browser, secure)) {
+		http.SetCookie(w, c)
+	}
 	http.Redirect(w, r, "/consent/"+id, http.StatusSeeOther)
 	return nil
 }

@@ -28,7 +28,7 @@ const (
 	maxFetches = 8
 	// A document is read anew when its cache headers say so, but neither more often nor more rarely than this.
 	minFresh, maxFresh = 5 * time.Minute, 24 * time.Hour
-	// failureLife is how long a host that did not answer, or a URL that held no good document, is not asked again.
+	// failureLife is how long a host to which no connection was had, or a URL that held no good document, is not asked again.
 	failureLife = 45 * time.Second
 	maxFailures = 1000
 )
@@ -128,7 +128,7 @@ func (d *Documents) stored(ctx context.Context, url string) (Client, store.Clien
 // A failure is why a document was not had.
 type failure struct {
 	refusal *reason.Refusal
-	of      string // the host, where it did not answer; else the URL
+	of      string // the host, where no connection to it was had; else the URL, for whose sake no other client of the host is kept away
 	broken  bool   // what was read is the client's, and breaks a rule: that counts, not what it said before
 	until   time.Time
 }
@@ -184,7 +184,11 @@ func (d *Documents) fetch(ctx context.Context, url string) (Client, time.Duratio
 		Timeout: d.timeout, AnswerLimit: maxDocument,
 	})
 	if err != nil {
-		return Client{}, 0, &failure{refusal: wayOut(err), of: documentHost(url)}
+		f := &failure{refusal: wayOut(err), of: url}
+		if !errors.Is(err, egress.ErrSent) { // no connection was had: that is of the host
+			f.of = documentHost(url)
+		}
+		return Client{}, 0, f
 	}
 	defer func() { _ = s.Close() }()
 	if refusal := checkAnswer(url, s.Status, s.Header); refusal != nil {

@@ -342,6 +342,33 @@ func TestHostThatDoesNotAnswerIsLeftAloneForAWhile(t *testing.T) {
 	}
 }
 
+// One URL of a host that many share keeps no other of it away.
+func TestURLThatIsNotAnsweredKeepsNoOtherAway(t *testing.T) {
+	t.Parallel()
+	h := startHost(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hangs-up":
+			panic(http.ErrAbortHandler)
+		case "/slow":
+			<-r.Context().Done()
+		default:
+			ownDocument(w, r)
+		}
+	})
+	d := newDesk(t, nil, h)
+	d.refused(t, t.Context(), h.URL+"/hangs-up", reason.Unavailable, "Try again")
+	d.good(t, h.URL+"/one")
+	d.Within(100 * time.Millisecond)
+	d.refused(t, t.Context(), h.URL+"/slow", reason.Unavailable, "Try again")
+	d.Within(time.Minute)
+	d.good(t, h.URL+"/two")
+	asked := h.asked.Load()
+	d.refused(t, t.Context(), h.URL+"/slow", reason.Unavailable, "Try again")
+	if h.asked.Load() != asked {
+		t.Error("the URL is asked again at once")
+	}
+}
+
 func TestManyWhoAskForOneDocumentReadItOnce(t *testing.T) {
 	t.Parallel()
 	release, arrived := make(chan struct{}), make(chan struct{}, 20)

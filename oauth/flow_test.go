@@ -206,7 +206,7 @@ func (h *house) connect(q url.Values, agent store.AgentID) (code string, made st
 	}
 	browser := (&http.Response{Header: a.header}).Cookies()[0].Value
 	desk := h.replicas[1].oauth.Desk() // another replica than the one that stored it
-	p, err := desk.Look(h.t.Context(), id, browser)
+	p, err := desk.Look(h.t.Context(), h.person.User, id, browser)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -687,11 +687,11 @@ func TestAttack17ARequestIsOfItsBrowser(t *testing.T) {
 	desk := h.replicas[0].oauth.Desk()
 	other, _ := store.NewToken(store.BrowserTokenPrefix)
 	for _, wrong := range []string{"", other} {
-		if _, err := desk.Look(t.Context(), id, wrong); reason.Of(err).Word != reason.ConsentElsewhere {
+		if _, err := desk.Look(t.Context(), h.person.User, id, wrong); reason.Of(err).Word != reason.ConsentElsewhere {
 			t.Errorf("Look() in another browser = %v", err)
 		}
 	}
-	p, err := desk.Look(t.Context(), id, browser.Value)
+	p, err := desk.Look(t.Context(), h.person.User, id, browser.Value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -699,7 +699,7 @@ func TestAttack17ARequestIsOfItsBrowser(t *testing.T) {
 	if err != nil || !strings.Contains(to, "error=access_denied") || !strings.Contains(to, "iss=https%3A%2F%2Fgraft.example") || !strings.Contains(to, "state=") {
 		t.Errorf("Deny() = %s, %v", to, err)
 	}
-	if _, err := desk.Look(t.Context(), id, browser.Value); reason.Of(err).Word != reason.ConsentNotValid {
+	if _, err := desk.Look(t.Context(), h.person.User, id, browser.Value); reason.Of(err).Word != reason.ConsentNotValid {
 		t.Errorf("Look() after the answer = %v", err)
 	}
 	if _, _, err := desk.Allow(t.Context(), h.person, p, consent.Choice{Name: "App"}); !errors.Is(err, reason.Refuse(reason.ConsentNotValid, "")) {

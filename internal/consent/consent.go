@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/getgraft/graft/internal/reason"
@@ -54,19 +55,20 @@ type Config struct {
 }
 
 // A Desk keeps requests.
-type Desk struct{ c Config }
+type Desk struct {
+	c Config
+
+	mu      sync.Mutex
+	proving map[store.UserID]int // how many requests are being proven for somebody
+}
 
 // NewDesk makes a Desk.
-func NewDesk(c Config) *Desk { return &Desk{c} }
+func NewDesk(c Config) *Desk { return &Desk{c: c, proving: map[store.UserID]int{}} }
 
-// Begin stores a request and returns the id that it is known by, and the browser's token, which is a new one where the
-// browser has none. proven is nil where that has to wait until somebody has signed in.
-func (d *Desk) Begin(ctx context.Context, query string, proven *Request, browser string) (id, browserToken string, err error) {
+// Begin stores a request and returns the id that it is known by, and the token of the browser that it is bound to. proven is nil where that has to wait until somebody has signed in.
+func (d *Desk) Begin(ctx context.Context, query string, proven *Request) (id, browser string, err error) {
 	if len(query) > maxQuery {
 		return "", "", reason.Refuse(reason.ClientNotProven, "The app's request is %d bytes long. At most %d are taken.", len(query), maxQuery)
-	}
-	if !store.WellFormed(store.BrowserTokenPrefix, browser) {
-		browser, _ = store.NewToken(store.BrowserTokenPrefix)
 	}
 	var kept []byte
 	if proven != nil {
@@ -75,10 +77,11 @@ func (d *Desk) Begin(ctx context.Context, query string, proven *Request, browser
 		}
 	}
 	id, hash := store.NewToken(store.ConsentTokenPrefix)
+	browser, bound := store.NewToken(store.BrowserTokenPrefix)
 	form, _ := store.NewToken("")
 	now := d.c.Now()
 	return id, browser, d.c.DB.System().AddOAuthRequest(ctx, store.OAuthRequest{
-		Hash: hash, Browser: store.HashToken(browser), Form: form, Query: query, Proven: kept, CreatedAt: now, ExpiresAt: now.Add(Life),
+		Hash: hash, Browser: bound, Form: form, Query: query, Proven: kept, CreatedAt: now, ExpiresAt: now.Add(Life),
 	})
 }
 
@@ -90,33 +93,64 @@ type Pending struct {
 	hash    store.TokenHash
 }
 
-// Look returns the request of an id, for somebody who has signed in, in the browser of that token. An error is a *Bounce,
+// Look returns the request of an id, for the user who has signed in, in the browser of that token. An error is a *Bounce,
 // or for a page: consent_not_valid, consent_elsewhere, client_not_proven, unavailable.
-func (d *Desk) Look(ctx context.Context, id, browser string) (Pending, error) {
-	if !store.WellFormed(store.ConsentTokenPrefix, id) {
-		return Pending{}, gone()
-	}
-	hash := store.HashToken(id)
-	row, err := d.c.DB.System().OAuthRequest(ctx, hash)
-	if store.IsAbsent(err) {
-		return Pending{}, gone()
-	}
+func (d *Desk) Look(ctx context.Context, user store.UserID, id, browser string) (Pending, error) {
+	row, err := d.find(ctx, id, browser)
 	if err != nil {
 		return Pending{}, err
 	}
+	return d.pending(ctx, user, row)
+}
+
+// Answered is Look for an answer: form is what its form repeats. One that is wrong is consent_elsewhere before anything is
+// fetched for it. It is the request's own token, not the session's, so that two tabs do not take it from one another.
+func (d *Desk) Answered(ctx context.Context, user store.UserID, id, browser, form string) (Pending, error) {
+	row, err := d.find(ctx, id, browser)
+	if err != nil {
+		return Pending{}, err
+	}
+	if subtle.ConstantTimeCompare([]byte(form), []byte(row.Form)) == 0 {
+		return Pending{}, reason.Refuse(reason.ConsentElsewhere, "This answer did not come from the page that asks. Nothing was done. Connect again from the app.")
+	}
+	return d.pending(ctx, user, row)
+}
+
+// find reads the request of an id that waits in the browser of that token.
+func (d *Desk) find(ctx context.Context, id, browser string) (store.OAuthRequest, error) {
+	if !store.WellFormed(store.ConsentTokenPrefix, id) {
+		return store.OAuthRequest{}, gone()
+	}
+	row, err := d.c.DB.System().OAuthRequest(ctx, store.HashToken(id))
+	if store.IsAbsent(err) {
+		return store.OAuthRequest{}, gone()
+	}
+	if err != nil {
+		return store.OAuthRequest{}, err
+	}
+	if row.AnsweredAt != nil || !row.ExpiresAt.After(d.c.Now()) { // before the browser, whose cookie went with the answer
+		return store.OAuthRequest{}, gone()
+	}
 	theirs := store.HashToken(browser)
 	if subtle.ConstantTimeCompare(theirs[:], row.Browser[:]) == 0 {
-		return Pending{}, reason.Refuse(reason.ConsentElsewhere, "The app began this in another browser. Answer it there, or connect again from the app in this browser.")
+		return store.OAuthRequest{}, reason.Refuse(reason.ConsentElsewhere, "The app began this in another browser. Answer it there, or connect again from the app in this browser.")
 	}
-	if row.AnsweredAt != nil || !row.ExpiresAt.After(d.c.Now()) {
-		return Pending{}, gone()
-	}
-	p := Pending{Form: row.Form, Expires: row.ExpiresAt, hash: hash}
+	return row, nil
+}
+
+// pending is a request that was found, proven now where that was not done yet.
+func (d *Desk) pending(ctx context.Context, user store.UserID, row store.OAuthRequest) (Pending, error) {
+	p := Pending{Form: row.Form, Expires: row.ExpiresAt, hash: row.Hash}
 	if row.Proven != nil {
 		err := json.Unmarshal(row.Proven, &p.Request)
 		p.State = stateOf(row.Query)
 		return p, err
 	}
+	leave, err := d.enter(user)
+	if err != nil {
+		return Pending{}, err
+	}
+	defer leave()
 	if p.Request, err = d.c.Prover.Prove(ctx, row.Query); err != nil {
 		return Pending{}, err
 	}
@@ -124,7 +158,27 @@ func (d *Desk) Look(ctx context.Context, id, browser string) (Pending, error) {
 	if err != nil {
 		return Pending{}, fmt.Errorf("keep request: %w", err)
 	}
-	return p, d.c.DB.System().ProveOAuthRequest(ctx, hash, kept)
+	return p, d.c.DB.System().ProveOAuthRequest(ctx, row.Hash, kept)
+}
+
+// maxProving is how many requests of one person are proven at once: what that fetches has few places, which are everybody's.
+const maxProving = 2
+
+// enter takes one of a person's places.
+func (d *Desk) enter(user store.UserID) (leave func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.proving[user] >= maxProving {
+		return nil, reason.Refuse(reason.Unavailable, "%d other apps of yours are being looked at. Try again when these are.", maxProving)
+	}
+	d.proving[user]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.proving[user]--; d.proving[user] == 0 {
+			delete(d.proving, user)
+		}
+	}, nil
 }
 
 // stateOf is the state in the query of a request that was proven.

@@ -70,12 +70,11 @@ func (v *visitor) isAsked(kit *servertest.Kit, redirectURI string) string {
 	id, token, err := desk.Begin(v.t.Context(), "state=s1", &consent.Request{
 		ClientID: "https://claude.ai/oauth/mcp-client.json", ClientName: "Claude", Document: []byte(`{}`), RedirectURI: redirectURI, State: "s1",
 		Challenge: strings.Repeat("c", 43), Scope: "mcp",
-	}, v.browserToken)
+	})
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.browserToken = token
-	c := consent.BrowserCookie(token, false)
+	c := consent.BrowserCookie(id, token, false)
 	v.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, network.SetCookie, network.SetCookieParams{Name: c.Name, Value: c.Value, URL: v.url, HTTPOnly: &c.HttpOnly, SameSite: network.CookieSameSiteLax})
 		return err

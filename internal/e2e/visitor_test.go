@@ -27,7 +27,6 @@ type visitor struct {
 	t   *testing.T
 	url string // of the gateway
 
-	browserToken string // what binds an app's request to the browser
 }
 
 // Who the visitor is.
