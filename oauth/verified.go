@@ -31,6 +31,8 @@ type verified struct {
 
 	mu      sync.Mutex
 	known   *simplelru.LRU[store.TokenHash, proven]
+	byAgent index[store.AgentID] // of known, for who hears that something ended
+	byOrg   index[store.OrgID]
 	unknown *simplelru.LRU[store.TokenHash, struct{}]
 	moved   uint64 // counts what was heard: what was looked up before the last of it is not kept
 }
@@ -45,12 +47,36 @@ type proven struct {
 func (p proven) ranOut(now time.Time) bool { return !p.until.IsZero() && !now.Before(p.until) }
 
 func newVerified(healthy func() bool, now func() time.Time) (*verified, error) {
-	known, err := simplelru.NewLRU[store.TokenHash, proven](maxVerified, nil)
-	if err != nil {
+	v := &verified{healthy: healthy, now: now, byAgent: index[store.AgentID]{}, byOrg: index[store.OrgID]{}}
+	var err error
+	if v.known, err = simplelru.NewLRU(maxVerified, v.dropped); err != nil {
 		return nil, err
 	}
-	unknown, err := simplelru.NewLRU[store.TokenHash, struct{}](maxUnknown, nil)
-	return &verified{healthy: healthy, now: now, known: known, unknown: unknown}, err
+	v.unknown, err = simplelru.NewLRU[store.TokenHash, struct{}](maxUnknown, nil)
+	return v, err
+}
+
+// dropped is called when a token leaves known, for whatever reason.
+func (v *verified) dropped(hash store.TokenHash, p proven) {
+	v.byAgent.remove(p.Agent, hash)
+	v.byOrg.remove(p.Org, hash)
+}
+
+// An index has the tokens of each id.
+type index[K comparable] map[K]map[store.TokenHash]struct{}
+
+func (x index[K]) add(id K, hash store.TokenHash) {
+	if x[id] == nil {
+		x[id] = map[store.TokenHash]struct{}{}
+	}
+	x[id][hash] = struct{}{}
+}
+
+func (x index[K]) remove(id K, hash store.TokenHash) {
+	delete(x[id], hash)
+	if len(x[id]) == 0 {
+		delete(x, id)
+	}
 }
 
 // resolve answers from memory, else asks once for all who want to know the same at the same time, which is until
@@ -97,7 +123,10 @@ func (v *verified) keep(hash store.TokenHash, p proven, err error, moved uint64)
 	case store.IsAbsent(err):
 		v.unknown.Add(hash, struct{}{})
 	case err == nil && v.moved == moved:
+		v.known.Remove(hash) // which was found twice at once: the index is of whom it is now
 		v.known.Add(hash, p)
+		v.byAgent.add(p.Agent, hash)
+		v.byOrg.add(p.Org, hash)
 	}
 }
 
@@ -105,9 +134,11 @@ func (v *verified) keep(hash store.TokenHash, p proven, err error, moved uint64)
 func (v *verified) Hear(e bus.Event) {
 	switch e.Topic {
 	case bus.Credential, bus.Revoked:
-		v.forget(func(c store.Caller) bool { return c.Agent.String() == e.ID })
+		id, err := store.ParseID[store.AgentKind](e.ID)
+		forget(v, v.byAgent, id, err)
 	case bus.Member:
-		v.forget(func(c store.Caller) bool { return c.Org.String() == e.ID })
+		id, err := store.ParseID[store.OrgKind](e.ID)
+		forget(v, v.byOrg, id, err)
 	}
 }
 
@@ -119,15 +150,16 @@ func (v *verified) Reset() {
 	v.known.Purge()
 }
 
-// forget drops what ended. It looks at everything remembered, which is in proportion: something ends now and then,
-// and is asked about on every request.
-func (v *verified) forget(ended func(store.Caller) bool) {
+// forget drops the tokens of what ended, and looks at no others: anybody may end their own tokens, as often as they like. An id
+// that is none is of nothing that is known.
+func forget[K comparable](v *verified, in index[K], id K, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.moved++
-	for _, hash := range v.known.Keys() {
-		if p, ok := v.known.Peek(hash); ok && ended(p.Caller) {
-			v.known.Remove(hash)
-		}
+	if err != nil {
+		return
+	}
+	for hash := range in[id] {
+		v.known.Remove(hash)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,5 +204,54 @@ func BenchmarkVerifyAccess(b *testing.B) {
 		if got, err := v.Verify(b.Context(), h); err != nil || got != c {
 			b.Fatal(got, err)
 		}
+	}
+}
+
+// What is forgotten leaves nothing in the index, or it would grow with every token that there ever was.
+func TestTheIndexHasWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	v := memory(t, func() bool { return true })
+	c, other := caller(), caller()
+	other.Org = c.Org
+	for _, step := range []struct {
+		end  func()
+		left int
+	}{
+		{func() {}, 3},
+		{func() { v.Hear(bus.Event{Topic: bus.Credential, ID: c.Agent.String()}) }, 1},
+		{func() { v.Hear(bus.Event{Topic: bus.Member, ID: c.Org.String()}) }, 0},
+		{v.Reset, 0},
+		{func() { v.Hear(bus.Event{Topic: bus.Revoked, ID: "none"}) }, 3},
+	} {
+		count(t, v, store.HashToken("one"), 1, c, nil)
+		count(t, v, store.HashToken("two"), 1, c, nil)
+		count(t, v, store.HashToken("three"), 1, other, nil)
+		step.end()
+		var agents, orgs int
+		for _, hashes := range v.byAgent {
+			agents += len(hashes)
+		}
+		for _, hashes := range v.byOrg {
+			orgs += len(hashes)
+		}
+		if known := v.known.Len(); known != step.left || agents != known || orgs != known || len(v.byAgent) > 2 || len(v.byOrg) > 1 {
+			t.Errorf("%d are known, %d by agent and %d by organisation, want %d", known, agents, orgs, step.left)
+		}
+	}
+}
+
+// BenchmarkHear is what each token that ends costs every request, which waits for it: with as many known as ever are.
+func BenchmarkHear(b *testing.B) {
+	v := memory(b, func() bool { return true })
+	var some store.Caller
+	for n := range maxVerified {
+		some = caller()
+		v.keep(store.HashToken(strconv.Itoa(n)), proven{Caller: some}, nil, 0)
+	}
+	e := bus.Event{Topic: bus.Credential, ID: some.Agent.String()}
+	hash := store.HashToken("again")
+	for b.Loop() {
+		v.keep(hash, proven{Caller: some}, nil, v.moved)
+		v.Hear(e)
 	}
 }
