@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -51,18 +52,22 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w", reason.Refuse(reason.Unavailable, "The database cannot be reached. Try again shortly."), err)
 }
 
-// lost reports whether err is of the connection and not of the statement: no connection was had, for whatever
-// reason; class 08; an administrator's shutdown (57P01 to 57P04); too many connections; or an error that Postgres did
-// not send at all.
+// lost reports whether err is of the database's state and not of the statement: no connection was had, for whatever
+// reason; class 08; an administrator's shutdown (57P01 to 57P04) or a statement that took too long (57014); transactions
+// that collided until the last try (40001, 40P01); a database that only reads, as after a failover (25006); one without
+// room, memory or connections (class 53); or an error that Postgres did not send at all.
 func lost(err error) bool {
 	if connect := (*pgconn.ConnectError)(nil); errors.As(err, &connect) {
 		return true
 	}
 	if c := code(err); c != "" {
-		return strings.HasPrefix(c, "08") || strings.HasPrefix(c, "57P") || c == "53300"
+		return slices.ContainsFunc(lostCodes, func(lost string) bool { return strings.HasPrefix(c, lost) })
 	}
 	return pgconn.SafeToRetry(err) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) || isNet(err)
 }
+
+// lostCodes are beginnings of their SQLSTATEs.
+var lostCodes = []string{"08", "53", "57P", "57014", "40001", "40P01", "25006"}
 
 // isNet reports whether err came from the socket.
 func isNet(err error) bool {
