@@ -87,6 +87,13 @@ func (k *Keys) load(ctx context.Context, p Purpose) (pair, error) {
 	return pair{row.Kid, private}, err
 }
 
+// ready opens the box, for who goes on without the lock: once it is there it stays as it is.
+func (k *Keys) ready(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.open(ctx)
+}
+
 // open makes the box, and the one data key it needs where there is none.
 func (k *Keys) open(ctx context.Context) error {
 	if k.box != nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/getgraft/graft/internal/store"
 )
 
@@ -26,6 +28,8 @@ const (
 	lookEvery = time.Minute
 	// askEvery bounds how often it looks because of a key that it does not know.
 	askEvery = time.Second
+	// lookTime bounds a look.
+	lookTime = 5 * time.Second
 )
 
 // Tokens are the keys of access tokens, which take turns: the next one is published before it signs, and the last one is
@@ -34,11 +38,20 @@ type Tokens struct {
 	keys *Keys
 	now  func() time.Time
 
-	mu     sync.Mutex
+	flight singleflight.Group
+
+	mu      sync.Mutex // never held while the database is asked
+	turn    turn
+	looked  time.Time
+	failed  time.Time // when a look last failed
+	failure error     // of it
+}
+
+// A turn is what a look finds. It is not changed.
+type turn struct {
 	active pair
-	known  map[store.KeyID]ed25519.PublicKey // next, active and retiring
+	known  map[store.KeyID]ed25519.PublicKey // next, active and retiring; nil before the first look
 	order  []store.KeyID                     // of known, newest first
-	looked time.Time
 }
 
 // Tokens are those among k.
@@ -52,26 +65,23 @@ type Published struct {
 
 // Signer is the active key, which is made where there is none. Its private half stays here.
 func (t *Tokens) Signer(ctx context.Context) (store.KeyID, crypto.Signer, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.look(ctx, lookEvery); err != nil && t.active.private == nil {
+	now, err := t.look(ctx, lookEvery)
+	if now.active.private == nil {
 		return store.KeyID{}, nil, err
 	}
-	return t.active.kid, t.active.private, nil
+	return now.active.kid, now.active.private, nil
 }
 
 // Public is the public half of a key that is published. Any other is ErrUnknown.
 func (t *Tokens) Public(ctx context.Context, kid store.KeyID) (ed25519.PublicKey, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err := t.look(ctx, lookEvery)
-	if public, ok := t.known[kid]; ok {
+	now, err := t.look(ctx, lookEvery)
+	if public, ok := now.known[kid]; ok {
 		return public, nil
 	}
 	if err == nil {
-		err = t.look(ctx, askEvery)
+		now, err = t.look(ctx, askEvery)
 	}
-	if public, ok := t.known[kid]; ok {
+	if public, ok := now.known[kid]; ok {
 		return public, nil
 	}
 	if err != nil {
@@ -82,33 +92,81 @@ func (t *Tokens) Public(ctx context.Context, kid store.KeyID) (ed25519.PublicKey
 
 // Published lists the keys to verify with, newest first.
 func (t *Tokens) Published(ctx context.Context) ([]Published, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.look(ctx, lookEvery); err != nil && t.known == nil {
+	now, err := t.look(ctx, lookEvery)
+	if now.known == nil {
 		return nil, err
 	}
-	list := make([]Published, len(t.order))
-	for i, kid := range t.order {
-		list[i] = Published{kid, t.known[kid]}
+	list := make([]Published, len(now.order))
+	for i, kid := range now.order {
+		list[i] = Published{kid, now.known[kid]}
 	}
 	return list, nil
 }
 
-// look reads the keys anew where that was not done for so long. A key that cannot be proven is believed by nobody, and
-// hides none of the others.
-func (t *Tokens) look(ctx context.Context, every time.Duration) error {
-	if now := t.now(); t.known != nil && now.Sub(t.looked) < every {
-		return nil
+// look is what is known, read anew where that was not done for so long: once for all who want it, each of whom waits no
+// longer than their ctx. Where it fails, that is everybody's answer for a while, beside what was known before: a database
+// that hangs is not waited for by each in turn.
+func (t *Tokens) look(ctx context.Context, every time.Duration) (turn, error) {
+	if now, fresh, err := t.last(every); fresh {
+		return now, err
 	}
-	t.keys.mu.Lock()
-	defer t.keys.mu.Unlock()
+	done := t.flight.DoChan("", func() (any, error) {
+		if now, fresh, err := t.last(every); fresh { // of a look that has just ended
+			return now, err
+		}
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+		defer stop()
+		now, err := t.read(ctx)
+		return t.note(now, err), err
+	})
+	select {
+	case r := <-done:
+		now, _ := r.Val.(turn)
+		return now, r.Err
+	case <-ctx.Done():
+		now, _, _ := t.last(every)
+		return now, ctx.Err()
+	}
+}
+
+// last is what the last look found; fresh where that will do.
+func (t *Tokens) last(every time.Duration) (known turn, fresh bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	switch {
+	case t.turn.known != nil && now.Sub(t.looked) < every:
+		return t.turn, true, nil
+	case t.failure != nil && now.Sub(t.failed) < askEvery:
+		return t.turn, true, t.failure
+	}
+	return t.turn, false, nil
+}
+
+// note keeps what a look found, and returns what is known now.
+func (t *Tokens) note(found turn, err error) turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failure = err; err != nil {
+		t.failed = t.now()
+		return t.turn
+	}
+	t.turn, t.looked = found, t.now()
+	return found
+}
+
+// read reads the keys. One that cannot be proven is believed by nobody, and hides none of the others.
+func (t *Tokens) read(ctx context.Context) (turn, error) {
+	if err := t.keys.ready(ctx); err != nil {
+		return turn{}, fmt.Errorf("load signing key for %s: %w", Token, err)
+	}
 	active, err := t.keys.load(ctx, Token)
 	if err != nil {
-		return fmt.Errorf("load signing key for %s: %w", Token, err)
+		return turn{}, fmt.Errorf("load signing key for %s: %w", Token, err)
 	}
 	rows, err := t.keys.db.System().SigningKeys(ctx, string(Token))
 	if err != nil {
-		return fmt.Errorf("read signing keys: %w", err)
+		return turn{}, fmt.Errorf("read signing keys: %w", err)
 	}
 	known, order := map[store.KeyID]ed25519.PublicKey{}, []store.KeyID(nil)
 	for _, row := range rows {
@@ -121,14 +179,14 @@ func (t *Tokens) look(ctx context.Context, every time.Duration) error {
 		known[row.Kid] = row.Public
 		order = append(order, row.Kid)
 	}
-	t.active, t.known, t.order, t.looked = active, known, order, t.now()
-	return nil
+	return turn{active, known, order}, nil
 }
 
 // Rotate makes the next key, where there is none. It signs once everybody has heard of it.
 func (t *Tokens) Rotate(ctx context.Context) (kid store.KeyID, made bool, err error) {
-	t.keys.mu.Lock()
-	defer t.keys.mu.Unlock()
+	if err := t.keys.ready(ctx); err != nil {
+		return store.KeyID{}, false, err
+	}
 	if _, err := t.keys.load(ctx, Token); err != nil { // the first one, where there is none
 		return store.KeyID{}, false, err
 	}
