@@ -194,11 +194,15 @@ var refusedSchemes = []string{
 	"smb", "cifs", "nfs", "afp", "dav", "davs", "webdav", "rtsp", "rtmp", "git", "svn", "rsync", "dict", "finger", "dns",
 	"mailto", "tel", "sms", "mms", "smsto", "mmsto", "callto", "sip", "sips", "xmpp", "facetime", "facetime-audio", "geo", "maps", "market",
 	"intent", "android-app", "content", "package", "shell", "search", "search-ms", "hcp", "help", "its", "magnet", "feed", "webcal",
+	// Those that start a program which does what the URI says, or connects to where it says.
+	"applescript", "x-man-page", "vnc", "rdp", "x-rdp", "shortcuts", "steam", "skype", "jnlp", "jnlps", "zoommtg", "zoomus", "teamviewer8", "teamviewerapi",
+	"anydesk", "citrixonline", "receiver", "spice", "nx", "putty", "winscp", "itunes", "onenote", "onenote-cmd", "calculator", "bingmaps", "read", "ldapi",
+	"apt", "aptonline", "snap", "flatpak", "appstream", "ed2k", "bitcoin", "help-viewer", "macappstore", "macappstores", "message", "addressbook", "photos",
 	"urn", "cid", "mid", "tag", "uuid", "null", "wyciwyg", "edge", "opera", "brave", "vivaldi", "browser", "safari", "prefs", "app-settings",
 }
 
 // refusedFamilies are beginnings of such schemes.
-var refusedFamilies = []string{"chrome", "moz-", "ms-", "microsoft-edge", "safari-", "x-apple", "x-web-search", "itms", "web+", "http"}
+var refusedFamilies = []string{"chrome", "moz-", "ms-", "microsoft-edge", "safari-", "x-apple", "x-help", "com.apple.", "com-apple", "x-radar", "vbs", "powershell", "cmd", "steam", "x-web-search", "itms", "web+", "http"}
 
 func isRefusedScheme(scheme string) bool {
 	return slices.Contains(refusedSchemes, scheme) || slices.ContainsFunc(refusedFamilies, func(f string) bool { return strings.HasPrefix(scheme, f) })

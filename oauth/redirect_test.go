@@ -78,6 +78,11 @@ var badURIs = map[string]string{
 	"http://127.0.0.2/cb": "http", "http://localhost./cb": "http", "http://[::ffff:7f00:1]/cb": "http", "http://0.0.0.0/cb": "http", "http://127.1/callback": "host",
 
 	// Schemes that are no app's.
+	"applescript://com.apple.scripteditor?action=new": "scheme", "x-man-page://ls": "scheme", "vnc://a.example": "scheme", "rdp://a.example": "scheme",
+	"shortcuts://run-shortcut": "scheme", "steam://run/1": "scheme", "steambrowser://a": "scheme", "skype:a?call=/": "scheme", "jnlp://a.example/x": "scheme",
+	"jnlps://a.example/x": "scheme", "ms-officecmd:/x": "scheme", "ms-excel:/x": "scheme", "search-ms:/query": "scheme",
+	"onenote:/x": "scheme", "x-help-action://a": "scheme", "help:/x": "scheme", "zoommtg://a": "scheme", "teamviewer8://a": "scheme", "apt:/x": "scheme",
+	"itunes://a": "scheme", "macappstore://a": "scheme", "X-Man-Page://ls": "scheme", "com.apple.systempreferences:/x": "scheme",
 	"javascript:alert(1)": "scheme", "JaVaScRiPt:alert(1)": "scheme", "javascript://a.example/%0aalert(1)": "scheme", "data:text/html,x": "scheme", "DATA:,": "scheme",
 	"vbscript:x": "scheme", "file:///etc/passwd": "scheme", "blob:https://a.example/1": "scheme", "about:blank": "scheme", "view-source:https://a.example": "scheme",
 	"filesystem:https://a.example/x": "scheme", "ws://a.example/": "scheme", "wss://a.example/": "scheme", "ftp://a.example/": "scheme", "mailto:a@b.example": "scheme",
