@@ -46,11 +46,14 @@ func TestFieldB05DiscoveryIsJSONOrNothing(t *testing.T) {
 	for _, path := range []string{
 		"/.well-known/oauth-authorization-server", "/.well-known/oauth-authorization-server/mcp", "/.well-known/openid-configuration",
 		"/mcp/.well-known/oauth-authorization-server", "/.well-known/openid-configuration/mcp", "/mcp/.well-known/openid-configuration",
-		"/.well-known/oauth-authorization-server/other", "/.well-known/oauth-protected-resource/other",
+		"/.well-known/openid-configuration/x", "/x/.well-known/openid-configuration", "/.well-known/oauth-authorization-server/other", "/.well-known/oauth-protected-resource/other",
 	} {
 		a := ask(t, bare, "GET", k.URL+path, "")
 		if a.status != http.StatusOK && a.status != http.StatusNotFound || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
 			t.Errorf("GET %s = %d %v", path, a.status, a.header)
+		}
+		if strings.Contains(path, "openid") && (a.status != http.StatusNotFound || a.header.Get("Access-Control-Allow-Origin") != "*") {
+			t.Errorf("GET %s = %d %v, want 404 that every origin may read", path, a.status, a.header)
 		}
 	}
 }

@@ -304,6 +304,10 @@ func (s *Server) sweep(ctx context.Context) {
 
 // notFound answers a path or method that no route has: JSON where programs ask, a page elsewhere.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/.well-known/openid-configuration/") || strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration") {
+		s.oauth.NoOpenID(w, r)
+		return
+	}
 	if strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/mcp/") {
 		s.failMCP(w, r, reason.Refuse(reason.NotFoundWord, "Nothing is served at this path."))
 		return
