@@ -147,3 +147,91 @@ func TestFieldB11ACodeIsOfOneUse(t *testing.T) {
 	h.want("then the right one", h.post(0, "/mcp/oauth/token", a.redeem(code)), http.StatusOK, "")
 	h.want("again", h.post(0, "/mcp/oauth/token", a.redeem(code)), http.StatusBadRequest, "invalid_grant")
 }
+
+func TestFieldB12RegistrationOfEdgeMetadata(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	many := `"` + strings.Repeat(`https://app.example/cb", "`, 199) + `https://app.example/cb"`
+	for name, tt := range map[string]struct {
+		body   string
+		status int
+		code   string
+	}{
+		"no redirect URI":   {`{"redirect_uris": []}`, http.StatusBadRequest, "invalid_redirect_uri"},
+		"a script":          {`{"redirect_uris": ["javascript:alert(1)"]}`, http.StatusBadRequest, "invalid_redirect_uri"},
+		"http elsewhere":    {`{"redirect_uris": ["http://public.test/cb"]}`, http.StatusBadRequest, "invalid_redirect_uri"},
+		"an app's scheme":   {`{"redirect_uris": ["cursor://anysphere/cb"], "token_endpoint_auth_method": "none"}`, http.StatusCreated, ""},
+		"a fragment":        {`{"redirect_uris": ["https://app.example/cb#x"]}`, http.StatusBadRequest, "invalid_redirect_uri"},
+		"200 redirect URIs": {`{"redirect_uris": [` + many + `]}`, http.StatusBadRequest, "invalid_redirect_uri"},
+		"private_key_jwt":   {`{"redirect_uris": ["https://app.example/cb"], "token_endpoint_auth_method": "private_key_jwt"}`, http.StatusBadRequest, "invalid_client_metadata"},
+		"unknown members":   {`{"redirect_uris": ["https://app.example/cb"], "token_endpoint_auth_method": "none", "x": {"y": [1]}}`, http.StatusCreated, ""},
+		"no method":         {`{"redirect_uris": ["https://app.example/cb"]}`, http.StatusCreated, ""},
+		"a markup name":     {`{"redirect_uris": ["https://app.example/cb"], "token_endpoint_auth_method": "none", "client_name": "<script>x</script>"}`, http.StatusCreated, ""},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.replicas[0].URL+"/mcp/oauth/register", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		got := h.send(r)
+		if got.status != tt.status || got.str("error") != tt.code {
+			t.Errorf("%s: register = %d %s, want %d %s", name, got.status, got.text, tt.status, tt.code)
+			continue
+		}
+		_, says := got.json["client_secret_expires_at"]
+		if tt.status == http.StatusCreated && (got.str("token_endpoint_auth_method") == "" || got.json["grant_types"] == nil || got.json["redirect_uris"] == nil ||
+			(got.str("client_secret") != "") != says || (got.str("token_endpoint_auth_method") == "none") != (got.str("client_secret") == "")) {
+			t.Errorf("%s: the answer does not say what holds: %s", name, got.text)
+		}
+	}
+}
+
+func TestFieldB13NothingOfATokenRequestIsInTheLog(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	a := h.register("client_secret_post")
+	code := h.code(a.query())
+	as := func(change func(url.Values)) url.Values {
+		form := a.redeem(code)
+		change(form)
+		return form
+	}
+	hygienic := func(name string, got reply, status int, code string) {
+		t.Helper()
+		h.want(name, got, status, code)
+		if got.header.Get("Cache-Control") != "no-store" || !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
+			t.Errorf("%s: answered with %v", name, got.header)
+		}
+	}
+	asJSON := func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }
+	hygienic("JSON", h.post(0, "/mcp/oauth/token", a.redeem(code), asJSON), http.StatusBadRequest, "invalid_request")
+	hygienic("two codes", h.post(0, "/mcp/oauth/token", as(func(v url.Values) { v.Add("code", code) })), http.StatusBadRequest, "invalid_request")
+	hygienic("no grant type", h.post(0, "/mcp/oauth/token", as(func(v url.Values) { v.Set("grant_type", "") })), http.StatusBadRequest, "invalid_request")
+	hygienic("client_credentials", h.post(0, "/mcp/oauth/token", as(func(v url.Values) { v.Set("grant_type", "client_credentials") })),
+		http.StatusBadRequest, "unsupported_grant_type")
+	if got := h.send(mustRequest(t, http.MethodGet, h.replicas[0].URL+"/mcp/oauth/token?code="+code)); got.status != http.StatusMethodNotAllowed {
+		t.Errorf("GET = %d %s, want 405", got.status, got.text)
+	}
+	first := h.post(0, "/mcp/oauth/token", a.redeem(code))
+	h.want("the code", first, http.StatusOK, "")
+	next := h.post(0, "/mcp/oauth/token", a.refresh(first.str("refresh_token")))
+	h.want("the refresh", next, http.StatusOK, "")
+	h.pass(time.Minute)
+	h.want("a refresh too late", h.post(0, "/mcp/oauth/token", a.refresh(first.str("refresh_token"))), http.StatusBadRequest, "invalid_grant")
+	logged := h.log.String()
+	if !strings.Contains(logged, "used twice") {
+		t.Fatalf("the log does not tell of the reuse:\n%s", logged)
+	}
+	body := func(token string) string { // behind the prefix, which all have
+		_, after, _ := strings.Cut(token, "_")
+		return after[:8]
+	}
+	for name, secret := range map[string]string{
+		"code": body(code), "secret": body(a.secret), "refresh token": body(first.str("refresh_token")), "next one": body(next.str("refresh_token")),
+		"access token": first.str("access_token")[len(first.str("access_token"))-20:], "verifier": verifierText[:8],
+	} {
+		if strings.Contains(logged, secret) {
+			t.Errorf("the %s is in the log:\n%s", name, logged)
+		}
+	}
+}

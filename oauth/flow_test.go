@@ -35,6 +35,7 @@ type house struct {
 	person   store.Caller
 	replicas [2]*replica
 	nanos    atomic.Int64
+	log      lines
 }
 
 type replica struct {
@@ -66,7 +67,7 @@ func newHouse(t testing.TB) *house {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := oauth.New(oauth.Config{DB: db, Origin: origin, Keys: keys, Documents: documents, Now: h.now})
+		s, err := oauth.New(oauth.Config{DB: db, Origin: origin, Keys: keys, Documents: documents, Log: slog.New(slog.NewTextHandler(&h.log, nil)), Now: h.now})
 		if err != nil {
 			t.Fatal(err)
 		}
