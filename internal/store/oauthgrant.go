@@ -68,6 +68,10 @@ func (tx *Tx) AllowRequest(ctx context.Context, n NewGrant) (AgentID, string, er
 	if err := answerRequest(ctx, tx.tx, n.Request, tx.now); err != nil {
 		return AgentID{}, "", err
 	}
+	// Whoever is being removed at this moment consents to nothing: their grant would be shown as one that works.
+	if _, err := tx.roleOf(ctx, tx.caller.User); err != nil {
+		return AgentID{}, "", err
+	}
 	agent := n.Agent
 	if agent.IsZero() {
 		var err error
@@ -202,6 +206,12 @@ func (tx *Tx) endGrant(ctx context.Context, id GrantID, agent AgentID, cause Gra
 
 // endGrantsOf ends the grants of an agent that is being revoked.
 func (tx *Tx) endGrantsOf(ctx context.Context, agent AgentID) error {
+	if _, err := exec(ctx, tx.tx, `
+		UPDATE oauth_token SET answer = NULL
+		WHERE answer IS NOT NULL AND grant_id IN (SELECT id FROM oauth_grant WHERE agent_id = @agent AND ended_at IS NULL)`,
+		pgx.StrictNamedArgs{"agent": agent}); err != nil {
+		return err
+	}
 	_, err := exec(ctx, tx.tx, `
 		UPDATE oauth_grant SET ended_at = @now, ended_by = @by, cause = 'agent' WHERE agent_id = @agent AND ended_at IS NULL`,
 		pgx.StrictNamedArgs{"agent": agent, "by": tx.caller.User, "now": tx.now})
