@@ -782,3 +782,67 @@ func TestATokenOfAFasterClockIsKnownLater(t *testing.T) {
 		t.Errorf("4 s before it was made Verify = %v", err)
 	}
 }
+
+// A database that is there and does not do what it should blames nobody either.
+func TestADatabaseInTroubleBlamesNobody(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	a := h.register("none")
+	_, refresh := h.pair(a)
+	storetest.Tamper(t, h.dsn, `CREATE TABLE trouble (code text); GRANT SELECT ON trouble TO PUBLIC`)
+	storetest.Tamper(t, h.dsn, `
+		CREATE FUNCTION be_in_trouble() RETURNS trigger LANGUAGE plpgsql AS $$
+		DECLARE c text := (SELECT code FROM trouble);
+		BEGIN
+			IF c IS NOT NULL THEN RAISE EXCEPTION 'trouble' USING ERRCODE = c; END IF;
+			RETURN new;
+		END $$`)
+	storetest.Tamper(t, h.dsn, `CREATE TRIGGER trouble BEFORE UPDATE ON oauth_token FOR EACH ROW EXECUTE FUNCTION be_in_trouble()`)
+	for _, code := range []string{"57014", "40001", "40P01", "25006", "53100", "53200", "53300"} {
+		storetest.Tamper(t, h.dsn, `INSERT INTO trouble VALUES ($1)`, code)
+		got := h.post(0, "/mcp/oauth/token", a.refresh(refresh))
+		h.want(code, got, http.StatusServiceUnavailable, "temporarily_unavailable")
+		if got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", code)
+		}
+		storetest.Tamper(t, h.dsn, `DELETE FROM trouble`)
+	}
+	h.want("afterwards", h.post(0, "/mcp/oauth/token", a.refresh(refresh)), http.StatusOK, "")
+}
+
+// What retired a token is kept to be given again, which is over when its grant is.
+func TestAnEndedGrantKeepsNoAnswer(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	kept := func() int64 {
+		return storetest.Tamper(t, h.dsn, `UPDATE oauth_token SET answer = answer WHERE answer IS NOT NULL`)
+	}
+	refreshes := func(person store.Caller) store.AgentID {
+		t.Helper()
+		h.person = person
+		a := h.register("none")
+		code, agent := h.connect(a.query(), store.AgentID{})
+		first := h.post(0, "/mcp/oauth/token", a.redeem(code))
+		h.want("a refresh", h.post(0, "/mcp/oauth/token", a.refresh(first.str("refresh_token"))), http.StatusOK, "")
+		if n := kept(); n != 1 {
+			t.Fatalf("%d answers are kept, want 1", n)
+		}
+		return agent
+	}
+	owner := h.person
+	agent := refreshes(owner)
+	if err := h.db.As(t.Context(), owner, func(tx *store.Tx) error { return tx.RevokeAgent(t.Context(), agent) }); err != nil {
+		t.Fatal(err)
+	}
+	if n := kept(); n != 0 {
+		t.Errorf("%d answers are kept after the agent was revoked", n)
+	}
+	member := storetest.Member(t, h.db, owner, store.RoleMember)
+	refreshes(member)
+	if err := h.db.As(t.Context(), owner, func(tx *store.Tx) error { return tx.RemoveMember(t.Context(), member.User) }); err != nil {
+		t.Fatal(err)
+	}
+	if n := kept(); n != 0 {
+		t.Errorf("%d answers are kept after who consented was removed", n)
+	}
+}

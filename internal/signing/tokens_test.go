@@ -1,6 +1,7 @@
 package signing_test
 
 import (
+	"context"
 	"crypto"
 	"crypto/ed25519"
 	"errors"
@@ -127,5 +128,45 @@ func TestAForgedTokenKeyIsNotPublished(t *testing.T) {
 	}
 	if _, err := other.Public(t.Context(), kid); err != nil {
 		t.Errorf("Public() of the true one = %v", err)
+	}
+}
+
+// While a look hangs, who does not want to wait any longer need not, and one that failed is not tried by each in turn.
+func TestNobodyWaitsForAnothersLook(t *testing.T) {
+	t.Parallel()
+	var nanos atomic.Int64
+	nanos.Store(time.Now().UnixNano())
+	now := func() time.Time { return time.Unix(0, nanos.Load()) }
+	dsn, m := storetest.PrivateURL(t), master(t)
+	tokens := signing.New(storetest.Open(t, dsn, now), m).Tokens(now)
+	restore := storetest.Outage(t, dsn)
+	if _, _, err := tokens.Signer(t.Context()); !store.IsUnavailable(err) {
+		t.Errorf("Signer() while the database is away = %v, want unavailable", err)
+	}
+	restore()
+	if _, _, err := tokens.Signer(t.Context()); !store.IsUnavailable(err) {
+		t.Errorf("Signer() at once after a look failed = %v, want the same answer", err)
+	}
+	nanos.Add(int64(time.Second))
+	first, _, err := tokens.Signer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	unlock := storetest.Lock(t, dsn, "signing_key")
+	nanos.Add(int64(time.Hour))
+	waits := make(chan error, 1)
+	go func() {
+		_, _, err := tokens.Signer(context.WithoutCancel(t.Context()))
+		waits <- err
+	}()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if kid, _, err := tokens.Signer(gone); kid != first || err != nil {
+		t.Errorf("Signer() of who does not wait = %s, %v, want the key that is known", kid, err)
+	}
+	unlock()
+	if err := <-waits; err != nil {
+		t.Errorf("Signer() of who waits = %v", err)
 	}
 }

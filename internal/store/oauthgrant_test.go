@@ -349,3 +349,20 @@ func TestGrantsEndWithTheirAgentAndTheirPeople(t *testing.T) {
 		t.Errorf("grants = %+v, want the owner's own live and the admin's ended", list)
 	}
 }
+
+// Whoever was removed while they were looking at the question connects nothing, also to an agent that stays.
+func TestWhoWasRemovedConsentsToNothing(t *testing.T) {
+	t.Parallel()
+	db, owner := storetest.New(t)
+	admin := storetest.Member(t, db, owner, store.RoleAdmin)
+	g, _ := connectApp(t, db, owner, "App")
+	do(t, db, owner, func(tx *store.Tx) error { return tx.RemoveMember(t.Context(), admin.User) })
+	n := forNewAgent(addRequest(t, db), "")
+	n.Agent = g.AgentID
+	if _, _, err := allow(t, db, admin, n); !store.IsAbsent(err) {
+		t.Errorf("AllowRequest() of who was removed = %v, want not found", err)
+	}
+	if got := grantsOf(t, db, owner, g.AgentID); len(got) != 1 {
+		t.Errorf("the agent has %d grants, want 1", len(got))
+	}
+}
