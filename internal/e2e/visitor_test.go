@@ -26,7 +26,6 @@ type visitor struct {
 	*e2e.Page
 	t   *testing.T
 	url string // of the gateway
-
 }
 
 // Who the visitor is.
