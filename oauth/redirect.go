@@ -197,12 +197,12 @@ var refusedSchemes = []string{
 	// Those that start a program which does what the URI says, or connects to where it says.
 	"applescript", "x-man-page", "vnc", "rdp", "x-rdp", "shortcuts", "steam", "skype", "jnlp", "jnlps", "zoommtg", "zoomus", "teamviewer8", "teamviewerapi",
 	"anydesk", "citrixonline", "receiver", "spice", "nx", "putty", "winscp", "itunes", "onenote", "onenote-cmd", "calculator", "bingmaps", "read", "ldapi",
-	"apt", "aptonline", "snap", "flatpak", "appstream", "ed2k", "bitcoin", "help-viewer", "macappstore", "macappstores", "message", "addressbook", "photos",
+	"apt", "aptonline", "snap", "flatpak", "appstream", "cmd", "ed2k", "bitcoin", "help-viewer", "macappstore", "macappstores", "message", "addressbook", "photos",
 	"urn", "cid", "mid", "tag", "uuid", "null", "wyciwyg", "edge", "opera", "brave", "vivaldi", "browser", "safari", "prefs", "app-settings",
 }
 
 // refusedFamilies are beginnings of such schemes.
-var refusedFamilies = []string{"chrome", "moz-", "ms-", "microsoft-edge", "safari-", "x-apple", "x-help", "com.apple.", "com-apple", "x-radar", "vbs", "powershell", "cmd", "steam", "x-web-search", "itms", "web+", "http"}
+var refusedFamilies = []string{"chrome", "moz-", "ms-", "microsoft-edge", "safari-", "x-apple", "x-help", "com.apple.", "com-apple", "x-radar", "vbs", "powershell", "steam", "x-web-search", "itms", "web+", "http"}
 
 func isRefusedScheme(scheme string) bool {
 	return slices.Contains(refusedSchemes, scheme) || slices.ContainsFunc(refusedFamilies, func(f string) bool { return strings.HasPrefix(scheme, f) })
