@@ -65,7 +65,8 @@ type Desk struct {
 // NewDesk makes a Desk.
 func NewDesk(c Config) *Desk { return &Desk{c: c, proving: map[store.UserID]int{}} }
 
-// Begin stores a request and returns the id that it is known by, and the token of the browser that it is bound to. proven is nil where that has to wait until somebody has signed in.
+// Begin stores a request and returns the id that it is known by, and the token of the browser that it is bound to. proven
+// is nil where that has to wait until somebody has signed in.
 func (d *Desk) Begin(ctx context.Context, query string, proven *Request) (id, browser string, err error) {
 	if len(query) > maxQuery {
 		return "", "", reason.Refuse(reason.ClientNotProven, "The app's request is %d bytes long. At most %d are taken.", len(query), maxQuery)
