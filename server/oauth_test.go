@@ -18,6 +18,7 @@ import (
 // access is what an app has that somebody connected.
 type access struct {
 	token, refresh string
+	code, verifier string // which are used up
 	client         string
 	id             store.TokenID
 	holder         store.Caller
@@ -72,7 +73,7 @@ func connect(t testing.TB, k *servertest.Kit) access {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return access{got.Access, got.Refresh, client.ID, claims.ID, store.Caller{
+	return access{got.Access, got.Refresh, code, verifier, client.ID, claims.ID, store.Caller{
 		Org: k.Owner.Org, User: k.Owner.User, Agent: claims.Agent, Grant: claims.Grant, Role: k.Owner.Role, Via: store.ViaBearer,
 	}}
 }

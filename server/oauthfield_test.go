@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/base64"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -160,5 +161,54 @@ func TestADocumentInAnExemptNetworkIsNotFetched(t *testing.T) {
 	a := ask(t, k.SignIn(t, k.Owner), "GET", k.URL+"/mcp/oauth/authorize?"+q.Encode(), "")
 	if a.status != http.StatusBadRequest || !strings.Contains(a.body, "does not lead to a public address") || reached.Load() != 0 {
 		t.Errorf("consent = %d after %d connections, want a refusal without one:\n%s", a.status, reached.Load(), a.body)
+	}
+}
+
+// Whatever goes wrong on the way, and wherever a client puts what it should not: no code, verifier, secret or token is in
+// a line of the log.
+func TestFieldB13NothingOfATokenIsInTheLog(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Replicas: 1})
+	a := connect(t, k)
+	const secret = "grfts_canary-of-a-client-secret"
+	basic := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(a.client+":"+secret))
+	post := func(path string, form url.Values, headers ...string) int {
+		t.Helper()
+		headers = append(headers, "Content-Type: application/x-www-form-urlencoded")
+		return ask(t, bare, "POST", k.URL+path, form.Encode(), headers...).status
+	}
+	refresh := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {a.refresh}, "client_id": {a.client}}
+	for name, got := range map[string]int{
+		"a form in the query":          post("/mcp/oauth/token?"+refresh.Encode(), url.Values{}),
+		"a form in both places":        post("/mcp/oauth/token?"+refresh.Encode(), refresh),
+		"a secret nobody has":          post("/mcp/oauth/token", refresh, basic),
+		"a code used before":           post("/mcp/oauth/token", url.Values{"grant_type": {"authorization_code"}, "code": {a.code}, "code_verifier": {a.verifier + "x"}, "client_id": {"cli_other"}}),
+		"a token in the query of /mcp": ask(t, bare, "POST", k.URL+"/mcp?access_token="+a.token, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Content-Type: application/json").status,
+		"a token in the path":          ask(t, bare, "GET", k.URL+"/"+a.refresh, "").status,
+		"a revocation by another":      post("/mcp/oauth/revoke", url.Values{"token": {a.refresh}, "client_id": {a.client}}, basic),
+	} {
+		if got < 400 {
+			t.Errorf("%s: status %d, want a refusal", name, got)
+		}
+	}
+	if got := post("/mcp/oauth/token", refresh); got != http.StatusOK {
+		t.Errorf("refresh: status %d", got)
+	}
+	if got := post("/mcp/oauth/revoke", url.Values{"token": {a.refresh}, "client_id": {a.client}}); got != http.StatusOK {
+		t.Errorf("revoke: status %d", got)
+	}
+	k.StopAll() // so that every request has its line
+	log := k.Log.String()
+	for _, route := range []string{"/mcp/oauth/token", "/mcp/oauth/revoke"} {
+		if !strings.Contains(log, route) {
+			t.Errorf("no line of %s in the log", route)
+		}
+	}
+	for name, canary := range map[string]string{
+		"access token": a.token, "refresh token": a.refresh, "code": a.code, "verifier": a.verifier, "secret": secret, "basic": strings.TrimPrefix(basic, "Authorization: "),
+	} {
+		if strings.Contains(log, canary) {
+			t.Errorf("the %s is in the log", name)
+		}
 	}
 }
