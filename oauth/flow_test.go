@@ -1,6 +1,7 @@
 package oauth_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/reason"
@@ -67,7 +69,15 @@ func newHouse(t testing.TB) *house {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := oauth.New(oauth.Config{DB: db, Origin: origin, Keys: keys, Documents: documents, Log: slog.New(slog.NewTextHandler(&h.log, nil)), Now: h.now})
+		log := audit.New(audit.Config{DB: db})
+		ctx, stop := context.WithCancel(context.Background())
+		var writing sync.WaitGroup
+		writing.Go(func() { log.Run(ctx) })
+		t.Cleanup(func() {
+			stop()
+			writing.Wait()
+		})
+		s, err := oauth.New(oauth.Config{DB: db, Origin: origin, Keys: keys, Documents: documents, Audit: log, Log: slog.New(slog.NewTextHandler(&h.log, nil)), Now: h.now})
 		if err != nil {
 			t.Fatal(err)
 		}

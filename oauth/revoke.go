@@ -40,6 +40,9 @@ func (s *Server) revoke(ctx context.Context, c Client, token string) error {
 		if err == nil {
 			err = s.c.DB.As(ctx, holder(g), func(tx *store.Tx) error { return tx.RevokeByClient(ctx, c.ID) })
 		}
+		if err == nil && g.ClientID == c.ID {
+			s.recordEnd(ctx, g, "Disconnected "+g.ClientID+": it gave its grant up itself")
+		}
 		return known(err)
 	case len(token) > maxHeader:
 		return nil

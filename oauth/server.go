@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
@@ -23,6 +24,8 @@ type Config struct {
 	Keys *signing.Tokens
 	// Documents are the clients whose id is a document's URL. Required.
 	Documents *Documents
+	// Audit is told of grants that end here. Required.
+	Audit *audit.Writer
 	// Log is told of what went wrong on our side; nil for nobody.
 	Log *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -40,8 +43,8 @@ type Server struct {
 
 // New makes a Server.
 func New(c Config) (*Server, error) {
-	if c.DB == nil || c.Keys == nil || c.Documents == nil {
-		return nil, errors.New("oauth: a database, keys and documents are required")
+	if c.DB == nil || c.Keys == nil || c.Documents == nil || c.Audit == nil {
+		return nil, errors.New("oauth: a database, keys, documents and an audit log are required")
 	}
 	if site, path := cutSite(c.Origin); site == "" || site != c.Origin || path != "" {
 		return nil, fmt.Errorf("oauth: %q is no origin: it must be a scheme and a host in lower case, with a port that is not the default, and nothing else", c.Origin)

@@ -4,12 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/servertest"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/server"
@@ -189,5 +191,47 @@ func TestRatesOfTheAuthorizationServer(t *testing.T) {
 	}
 	if a := ask(t, bare, "GET", k.URL+"/mcp/oauth/authorize", ""); a.status != http.StatusTooManyRequests && a.status != http.StatusBadRequest {
 		t.Errorf("authorize = %d %s", a.status, a.body)
+	}
+}
+
+// Whoever looks for why an app stopped finds it among what was done: the grant ended by itself, not by a person.
+func TestAGrantThatEndsByItselfIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Replicas: 1})
+	post := func(path string, form url.Values) int {
+		t.Helper()
+		return ask(t, bare, "POST", k.URL+path, form.Encode(), "Content-Type: application/x-www-form-urlencoded").status
+	}
+	reused, revoked := connect(t, k), connect(t, k)
+	used := url.Values{
+		"grant_type": {"authorization_code"}, "code": {reused.code}, "redirect_uri": {"https://app.example/cb"},
+		"code_verifier": {reused.verifier}, "client_id": {reused.client},
+	}
+	if got := post("/mcp/oauth/token", used); got != http.StatusBadRequest {
+		t.Fatalf("a code used twice: status %d, want 400", got)
+	}
+	for range 2 { // the second finds nothing to end
+		if got := post("/mcp/oauth/revoke", url.Values{"token": {revoked.refresh}, "client_id": {revoked.client}}); got != http.StatusOK {
+			t.Fatalf("revoke: status %d, want 200", got)
+		}
+	}
+	k.StopAll() // so that everything is written
+	var links []store.AuditLink
+	if err := k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) (err error) {
+		links, err = tx.AuditEntries(t.Context(), store.AuditFilter{Kind: audit.Change})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]store.AgentID{}
+	for _, l := range links {
+		got[l.Line] = l.Agent
+	}
+	want := map[string]store.AgentID{
+		"Disconnected " + reused.client + ": its code was used twice":      reused.holder.Agent,
+		"Disconnected " + revoked.client + ": it gave its grant up itself": revoked.holder.Agent,
+	}
+	if !maps.Equal(got, want) || len(links) != len(want) {
+		t.Errorf("%d changes = %v, want %v", len(links), got, want)
 	}
 }

@@ -148,7 +148,8 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.oauth, err = oauth.New(oauth.Config{DB: d.DB, Origin: set.Origin, Keys: s.tokens, Documents: documents, Log: d.Log, Now: d.Now})
+	s.audit = audit.New(audit.Config{DB: d.DB, Log: d.Log})
+	s.oauth, err = oauth.New(oauth.Config{DB: d.DB, Origin: set.Origin, Keys: s.tokens, Documents: documents, Audit: s.audit, Log: d.Log, Now: d.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,6 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 		return nil, err
 	}
 	s.bus.Listen(tools) // before whoever reads from it
-	s.audit = audit.New(audit.Config{DB: d.DB, Log: d.Log})
 	s.desk = approval.NewDesk(d.DB, s.keys, set.Origin)
 	s.invoker, err = invoke.New(invoke.Config{
 		Catalog: tools, DB: d.DB, Desk: s.desk, Keys: s.keys, Audit: s.audit, Log: d.Log, Healthy: s.bus.Healthy, Now: d.Now,
