@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
@@ -36,7 +37,7 @@ func configOf(t testing.TB, db *store.DB, log io.Writer) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{DB: db, Origin: testOrigin, Keys: signing.New(db, master).Tokens(db.Now), Documents: documents, Log: logger}
+	return Config{DB: db, Origin: testOrigin, Keys: signing.New(db, master).Tokens(db.Now), Documents: documents, Audit: audit.New(audit.Config{DB: db}), Log: logger}
 }
 
 // newServer is a Server on db.
@@ -120,6 +121,7 @@ func TestNewTakesAnOriginAlone(t *testing.T) {
 	c.Origin = testOrigin
 	for name, without := range map[string]func(*Config){
 		"a database": func(c *Config) { c.DB = nil }, "keys": func(c *Config) { c.Keys = nil }, "documents": func(c *Config) { c.Documents = nil },
+		"an audit log": func(c *Config) { c.Audit = nil },
 	} {
 		c := c
 		without(&c)
