@@ -115,7 +115,7 @@ func (db *DB) act(ctx context.Context, c Caller, sql string, args pgx.StrictName
 	if err := c.check(); err != nil {
 		return 0, err
 	}
-	return rows, again(ctx, func() error {
+	err = again(ctx, func() error {
 		var b pgx.Batch
 		b.Queue(`BEGIN`)
 		b.Queue(`SELECT set_config('role', 'graft_app', true), set_config('graft.org', @org, true)`, pgx.StrictNamedArgs{"org": c.Org.hex()})
@@ -127,6 +127,7 @@ func (db *DB) act(ctx context.Context, c Caller, sql string, args pgx.StrictName
 		// The pool drops a connection on which the batch failed half way, and Postgres its transaction.
 		return absent(db.pool.SendBatch(ctx, &b).Close())
 	})
+	return rows, err
 }
 
 // again runs a transaction until it did not collide with another.
