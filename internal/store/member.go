@@ -192,18 +192,11 @@ func (tx *Tx) RemoveMember(ctx context.Context, user UserID) error {
 	if _, err := exec(ctx, tx.tx, `UPDATE agent SET revoked_at = @now, revoked_by = @by WHERE user_id = @user AND revoked_at IS NULL`, args); err != nil {
 		return err
 	}
-	// What they consented to ends as well, for whose agent it was: the app is theirs. No answer of it is given again.
+	// What they consented to ends as well, for whose agent it was: the app is theirs.
 	if _, err := exec(ctx, tx.tx, `
-		UPDATE oauth_token SET answer = NULL
-		WHERE answer IS NOT NULL AND grant_id IN (
-			SELECT id FROM oauth_grant
-			WHERE ended_at IS NULL AND (user_id = @user OR agent_id IN (SELECT id FROM agent WHERE user_id = @user)))`,
-		pgx.StrictNamedArgs{"user": user}); err != nil {
-		return err
-	}
-	if _, err := exec(ctx, tx.tx, `
-		UPDATE oauth_grant SET ended_at = @now, ended_by = @by, cause = 'member'
-		WHERE ended_at IS NULL AND (user_id = @user OR agent_id IN (SELECT id FROM agent WHERE user_id = @user))`, args); err != nil {
+		WITH ended AS (
+			UPDATE oauth_grant SET ended_at = @now, ended_by = @by, cause = 'member'
+			WHERE ended_at IS NULL AND (user_id = @user OR agent_id IN (SELECT id FROM agent WHERE user_id = @user)) RETURNING id)`+wipeEnded, args); err != nil {
 		return err
 	}
 	if _, err := exec(ctx, tx.tx, `UPDATE member SET removed_at = @now WHERE user_id = @user`,

@@ -206,14 +206,14 @@ func (tx *Tx) endGrant(ctx context.Context, id GrantID, agent AgentID, cause Gra
 
 // endGrantsOf ends the grants of an agent that is being revoked.
 func (tx *Tx) endGrantsOf(ctx context.Context, agent AgentID) error {
-	if _, err := exec(ctx, tx.tx, `
-		UPDATE oauth_token SET answer = NULL
-		WHERE answer IS NOT NULL AND grant_id IN (SELECT id FROM oauth_grant WHERE agent_id = @agent AND ended_at IS NULL)`,
-		pgx.StrictNamedArgs{"agent": agent}); err != nil {
-		return err
-	}
 	_, err := exec(ctx, tx.tx, `
-		UPDATE oauth_grant SET ended_at = @now, ended_by = @by, cause = 'agent' WHERE agent_id = @agent AND ended_at IS NULL`,
+		WITH ended AS (
+			UPDATE oauth_grant SET ended_at = @now, ended_by = @by, cause = 'agent' WHERE agent_id = @agent AND ended_at IS NULL RETURNING id)`+wipeEnded,
 		pgx.StrictNamedArgs{"agent": agent, "by": tx.caller.User, "now": tx.now})
 	return err
 }
+
+// wipeEnded goes on where grants end: what could be asked for again is not given any more. The grants first, as in endGrant,
+// so that two who end the same do not wait for one another.
+const wipeEnded = `
+	UPDATE oauth_token SET answer = NULL WHERE answer IS NOT NULL AND grant_id IN (SELECT id FROM ended)`
