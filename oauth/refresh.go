@@ -1,20 +1,17 @@
 package oauth
 
 import (
-	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
 )
@@ -72,25 +69,6 @@ func (s *Server) refresh(r *http.Request, form url.Values) (tokenAnswer, error) 
 		return tokenAnswer{}, invalidGrant("The refresh token was used before. What it belongs to has ended; connect again.")
 	}
 	return tokenAnswer{}, notGood
-}
-
-// tellReuse says that a grant has ended because something of it was used twice.
-func (s *Server) tellReuse(ctx context.Context, g store.GrantOf, what string) {
-	s.c.Log.WarnContext(ctx, "grant ended: used twice", slog.String("what", what), slog.String("grant", g.Grant.String()),
-		slog.String("agent", g.Agent.String()), slog.String("org", g.Org.String()))
-	s.recordEnd(ctx, g, "Disconnected "+g.ClientID+": its "+what+" was used twice")
-}
-
-// recordEnd writes down that a grant has ended here.
-func (s *Server) recordEnd(ctx context.Context, g store.GrantOf, line string) {
-	c, now := holder(g), s.c.Now()
-	err := s.c.Audit.Record(audit.Entry{
-		Org: c.Org, User: c.User, Via: c.Via, Agent: c.Agent, At: now, Run: store.NewID[store.RunKind](now),
-		Kind: audit.Change, Source: g.Grant.String(), Outcome: audit.OK, Line: line,
-	})
-	if err != nil {
-		s.c.Log.ErrorContext(ctx, "change not written to the audit log", slog.Any("err", err), slog.String("line", line))
-	}
 }
 
 // sealAnswer seals the answer that retires a token, under a key that only the token gives: the database does not hold it.
