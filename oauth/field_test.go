@@ -151,6 +151,7 @@ func TestFieldB11ACodeIsOfOneUse(t *testing.T) {
 func TestFieldB12RegistrationOfEdgeMetadata(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	long := strings.Repeat("n", 5<<10)
 	many := `"` + strings.Repeat(`https://app.example/cb", "`, 199) + `https://app.example/cb"`
 	for name, tt := range map[string]struct {
 		body   string
@@ -167,6 +168,7 @@ func TestFieldB12RegistrationOfEdgeMetadata(t *testing.T) {
 		"unknown members":   {`{"redirect_uris": ["https://app.example/cb"], "token_endpoint_auth_method": "none", "x": {"y": [1]}}`, http.StatusCreated, ""},
 		"no method":         {`{"redirect_uris": ["https://app.example/cb"]}`, http.StatusCreated, ""},
 		"a markup name":     {`{"redirect_uris": ["https://app.example/cb"], "token_endpoint_auth_method": "none", "client_name": "<script>x</script>"}`, http.StatusCreated, ""},
+		"a name of 5 kB":    {`{"redirect_uris": ["https://app.example/cb"], "token_endpoint_auth_method": "none", "client_name": "` + long + `"}`, http.StatusCreated, ""},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.replicas[0].URL+"/mcp/oauth/register", strings.NewReader(tt.body))
 		if err != nil {
