@@ -90,11 +90,16 @@ func (v *verified) resolve(ctx context.Context, hash store.TokenHash, ask func(c
 	if err != nil || !p.Agent.IsZero() {
 		return p.Caller, err
 	}
-	// The look-up is everybody's: it outlives the request that began it.
 	key := string(hash[:]) + strconv.FormatUint(moved, 10)
-	found, err, _ := v.flight.Do(key, func() (any, error) { return ask(context.WithoutCancel(ctx)) })
+	found, err, _ := v.flight.Do(key, func() (any, error) {
+		if p, _, err := v.get(hash); err != nil || !p.Agent.IsZero() { // of a look-up that has just ended
+			return p, err
+		}
+		p, err := ask(context.WithoutCancel(ctx)) // it is everybody's: it outlives the request that began it
+		v.keep(hash, p, err, moved)               // before it ends, so that nobody falls between the two
+		return p, err
+	})
 	p, _ = found.(proven)
-	v.keep(hash, p, err, moved)
 	return p.Caller, err
 }
 

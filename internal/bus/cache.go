@@ -38,14 +38,20 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K, read func(context.Context)
 	if ok {
 		return v, nil
 	}
-	// The reading is everybody's: it outlives the request that began it.
-	found, err, _ := c.flight.Do(fmt.Sprint(key)+" "+strconv.FormatUint(moved, 10), func() (any, error) { return read(context.WithoutCancel(ctx)) })
+	found, err, _ := c.flight.Do(fmt.Sprint(key)+" "+strconv.FormatUint(moved, 10), func() (any, error) {
+		if v, _, ok := c.peek(key); ok { // of a reading that has just ended
+			return v, nil
+		}
+		v, err := read(context.WithoutCancel(ctx)) // it is everybody's: it outlives the request that began it
+		if err == nil {
+			c.keep(key, v, moved) // before it ends, so that nobody falls between the two
+		}
+		return v, err
+	})
 	if err != nil {
 		return v, err
 	}
-	v = found.(V)
-	c.keep(key, v, moved)
-	return v, nil
+	return found.(V), nil
 }
 
 func (c *Cache[K, V]) peek(key K) (v V, moved uint64, ok bool) {

@@ -2,6 +2,8 @@ package bus_test
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -45,5 +47,29 @@ func TestACacheHoldsNothingOlderThanWhatMoved(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Many who want to know the same at once cause one reading, whenever each of them comes.
+func TestOneReadingForAll(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		c, err := bus.NewCache[string, int](8, func() bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read atomic.Int64
+		var all sync.WaitGroup
+		for range 32 {
+			all.Go(func() {
+				if v, err := c.Get(t.Context(), "a", func(context.Context) (int, error) { return int(read.Add(1)), nil }); v != 1 || err != nil {
+					t.Errorf("Get = %d, %v", v, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := read.Load(); n != 1 {
+			t.Fatalf("read %d times, want 1", n)
+		}
 	}
 }
