@@ -288,7 +288,10 @@ func code(err error) string {
 }
 
 // older is a database whose newest migration has not run.
-func older(t *testing.T) string {
+func older(t *testing.T) string { return upTo(t, migrations.Latest()-1) }
+
+// upTo is a database as it was with that version.
+func upTo(t *testing.T, version int64) string {
 	t.Helper()
 	dsn := storetest.EmptyURL(t)
 	cfg, err := pgx.ParseConfig(dsn)
@@ -308,10 +311,40 @@ func older(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.UpTo(t.Context(), migrations.Latest()-1); err != nil {
+	if _, err := p.UpTo(t.Context(), version); err != nil {
 		t.Fatal(err)
 	}
 	return dsn
+}
+
+// TestRefreshTokensAreKept: 00015 makes their table anew.
+func TestRefreshTokensAreKept(t *testing.T) {
+	t.Parallel()
+	dsn := upTo(t, 14)
+	conn := connect(t, storetest.Superuser(t, dsn))
+	run(
+		t, conn, `SET session_replication_role = replica`, // whose grant and organisation it is does not matter here
+		`INSERT INTO oauth_token (org_id, grant_id, hash, created_at, retired_at, answer) SELECT
+			'00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000002', sha256(n::text::bytea), to_timestamp(n), r, a
+		 FROM (VALUES (1, to_timestamp(2), NULL), (2, to_timestamp(3), 'sealed'::bytea), (3, NULL, NULL)) AS t (n, r, a)`,
+		`RESET session_replication_role`, // the keys are looked at again when the table is made
+		`INSERT INTO organisation (id, name, created_at) VALUES ('00000000-0000-0000-0000-000000000001', 'A', now())`,
+		`INSERT INTO user_account (id, email, name, password, created_at) VALUES ('00000000-0000-0000-0000-000000000003', 'a@a.example', '', '', now())`,
+		`INSERT INTO member (org_id, user_id, role, created_at) SELECT o.id, u.id, 'owner', now() FROM organisation o, user_account u`,
+		`INSERT INTO agent (org_id, id, user_id, name, advanced_tools, created_at) SELECT org_id, '00000000-0000-0000-0000-000000000004', user_id, 'A', false, now() FROM member`,
+		`INSERT INTO oauth_grant (org_id, id, agent_id, user_id, client_id, client_name, redirect_uri, scope, created_at)
+		 SELECT org_id, '00000000-0000-0000-0000-000000000002', id, user_id, 'c', 'C', 'https://c.example/', 'mcp', now() FROM agent`,
+	)
+	if _, err := up(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	got := list(t, conn, `
+		SELECT concat_ws(' ', extract(epoch FROM created_at)::int, rotated, extract(epoch FROM retired_at)::int, convert_from(answer, 'UTF8'))
+		FROM oauth_token t LEFT JOIN oauth_answer a ON a.org_id = t.org_id AND a.hash = t.hash AND a.grant_id = t.grant_id AND a.made_at = t.retired_at
+		ORDER BY created_at`)
+	if diff := cmp.Diff([]string{"1 f 2", "2 t 3 sealed", "3 t"}, got); diff != "" {
+		t.Errorf("tokens, with their answers (-want +got):\n%s", diff)
+	}
 }
 
 // TestABusyTableStopsTheMigrationNotTheService: a migration that waits for a lock lets nobody else have it either.

@@ -825,7 +825,7 @@ func TestAnEndedGrantKeepsNoAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	kept := func() int64 {
-		return storetest.Tamper(t, h.dsn, `UPDATE oauth_token SET answer = answer WHERE answer IS NOT NULL`)
+		return storetest.Tamper(t, h.dsn, `UPDATE oauth_answer SET answer = answer`)
 	}
 	refreshes := func(person store.Caller) store.AgentID {
 		t.Helper()

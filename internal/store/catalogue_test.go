@@ -89,6 +89,8 @@ var granted = []string{
 	"graft_app: SELECT (expires_at) on oauth_request",
 	"graft_app: SELECT (answered_at) on oauth_request",
 	"graft_app: UPDATE (answered_at) on oauth_request",
+	"graft_system: SELECT (made_at) on oauth_answer",
+	"graft_system: DELETE on oauth_answer",
 	"graft_system: SELECT on client_document",
 	"graft_system: INSERT on client_document",
 	"graft_system: UPDATE on client_document",
@@ -112,9 +114,8 @@ var granted = []string{
 	"graft_system: SELECT (org_id) on oauth_token",
 	"graft_system: SELECT (hash) on oauth_token",
 	"graft_system: SELECT (grant_id) on oauth_token",
+	"graft_system: SELECT (created_at) on oauth_token",
 	"graft_system: SELECT (retired_at) on oauth_token",
-	"graft_system: SELECT (answer) on oauth_token",
-	"graft_system: UPDATE (answer) on oauth_token",
 	"graft_system: DELETE on oauth_token",
 
 	"graft_system: SELECT on signin_link",
@@ -139,7 +140,7 @@ var lent = []string{"audit_drop", "audit_thin"}
 
 // tenants begins a query with the tables of tenants; org is the number of their column org_id.
 const tenants = `
-	WITH tenant AS (
+	WITH RECURSIVE tenant AS (
 		SELECT oid, relname::text AS name, relrowsecurity, relforcerowsecurity,
 		       (SELECT attnum FROM pg_attribute WHERE attrelid = c.oid AND attname = 'org_id' AND NOT attisdropped) AS org
 		FROM pg_class c
@@ -159,11 +160,16 @@ var rules = []string{
 	 FROM tenant t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = org
 	 LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = org
 	 WHERE NOT (attnotnull AND atttypid = 'uuid'::regtype AND coalesce(pg_get_expr(adbin, adrelid), '') = 'current_org()')`,
-	tenants + `SELECT name || ': org_id does not go with its organisation (foreign key ON DELETE CASCADE)'
-	 FROM tenant t
-	 WHERE org IS NOT NULL AND NOT EXISTS (
-		SELECT FROM pg_constraint
-		WHERE contype = 'f' AND conrelid = t.oid AND confrelid = 'organisation'::regclass AND conkey = ARRAY[org] AND confdeltype = 'c')`,
+	// A row goes with its organisation, by itself or with a row of another tenant's table that does.
+	tenants + `, goes AS (
+		SELECT t.oid FROM pg_constraint JOIN tenant t ON t.oid = conrelid
+		WHERE contype = 'f' AND confrelid = 'organisation'::regclass AND conkey = ARRAY[org] AND confdeltype = 'c'
+		UNION
+		SELECT conrelid FROM pg_constraint JOIN goes ON goes.oid = confrelid
+		WHERE contype = 'f' AND confdeltype = 'c'
+		  AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey) AND NOT attnotnull))
+	 SELECT name || ': org_id does not go with its organisation (foreign key ON DELETE CASCADE)'
+	 FROM tenant WHERE org IS NOT NULL AND oid NOT IN (SELECT oid FROM goes)`,
 
 	// Row-level security is on, for its owner too, and lets nobody in but the three roles.
 	tenants + `SELECT name || ': row-level security is not enabled' FROM tenant WHERE org IS NOT NULL AND NOT relrowsecurity`,
@@ -313,6 +319,21 @@ func TestCatalogueRulesBite(t *testing.T) {
 		{
 			"a key that keeps the organisation",
 			made + `ALTER TABLE wrong DROP CONSTRAINT wrong_org_id_fkey, ADD FOREIGN KEY (org_id) REFERENCES organisation`,
+			[]string{"wrong: org_id does not go with its organisation (foreign key ON DELETE CASCADE)"},
+		},
+		{
+			"with a row that goes",
+			made + `ALTER TABLE wrong DROP CONSTRAINT wrong_org_id_fkey, ALTER agent_id SET NOT NULL, ADD FOREIGN KEY (org_id, agent_id) REFERENCES agent (org_id, id) ON DELETE CASCADE`,
+			nil,
+		},
+		{
+			"with a row that need not be there",
+			made + `ALTER TABLE wrong DROP CONSTRAINT wrong_org_id_fkey, ADD FOREIGN KEY (org_id, agent_id) REFERENCES agent (org_id, id) ON DELETE CASCADE`,
+			[]string{"wrong: org_id does not go with its organisation (foreign key ON DELETE CASCADE)"},
+		},
+		{
+			"with a row that keeps it",
+			made + `ALTER TABLE wrong DROP CONSTRAINT wrong_org_id_fkey, ALTER agent_id SET NOT NULL, ADD FOREIGN KEY (org_id, agent_id) REFERENCES agent (org_id, id)`,
 			[]string{"wrong: org_id does not go with its organisation (foreign key ON DELETE CASCADE)"},
 		},
 

@@ -110,20 +110,19 @@ func (db *DB) runIn(ctx context.Context, pool *pgxpool.Pool, begin string, fn fu
 	return again(ctx, func() error { return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{BeginQuery: begin}, fn) })
 }
 
-// act is As with one statement, in one round trip: it says how many rows that touched.
+// act is As with one statement, in one round trip: it says how many rows that touched. What is sent before one Sync is one
+// transaction (PostgreSQL's protocol, "Pipelining"), which needs no BEGIN and COMMIT.
 func (db *DB) act(ctx context.Context, c Caller, sql string, args pgx.StrictNamedArgs) (rows int64, err error) {
 	if err := c.check(); err != nil {
 		return 0, err
 	}
 	err = again(ctx, func() error {
 		var b pgx.Batch
-		b.Queue(`BEGIN`)
 		b.Queue(`SELECT set_config('role', 'graft_app', true), set_config('graft.org', @org, true)`, pgx.StrictNamedArgs{"org": c.Org.hex()})
 		b.Queue(sql, args).Exec(func(tag pgconn.CommandTag) error {
 			rows = tag.RowsAffected()
 			return nil
 		})
-		b.Queue(`COMMIT`)
 		// The pool drops a connection on which the batch failed half way, and Postgres its transaction.
 		return absent(db.pool.SendBatch(ctx, &b).Close())
 	})

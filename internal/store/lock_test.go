@@ -243,15 +243,15 @@ func TestTheSystemRoleReadsWhatItsQuestionsNeed(t *testing.T) {
 				read = append(read, table)
 			}
 			w.want(t, "graft_system", nobody, 0, refused, `UPDATE `+table+` SET org_id = org_id`)
-			if !slices.Contains([]string{"ask", "invite", "oauth_code", "oauth_denied", "oauth_token", "result", "run"}, table) { // whose rows run out
+			if !slices.Contains([]string{"ask", "invite", "oauth_answer", "oauth_code", "oauth_denied", "oauth_token", "result", "run"}, table) { // whose rows run out
 				w.want(t, "graft_system", nobody, 0, refused, `DELETE FROM `+table)
 			}
 		}
-		for _, table := range []string{"ask", "result", "run"} {
+		for _, table := range []string{"ask", "oauth_answer", "result", "run"} {
 			w.want(t, "graft_system", nobody, 0, refused, `SELECT org_id FROM `+table)
 		}
 		if diff := cmp.Diff([]string{
-			"agent", "agent_token", "ask", "audit_entry", "invite", "member", "oauth_code", "oauth_denied", "oauth_grant", "oauth_token", "result", "run",
+			"agent", "agent_token", "ask", "audit_entry", "invite", "member", "oauth_answer", "oauth_code", "oauth_denied", "oauth_grant", "oauth_token", "result", "run",
 		}, read); diff != "" {
 			t.Errorf("tables that graft_system reads (-want +got):\n%s", diff)
 		}

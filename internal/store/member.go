@@ -195,8 +195,8 @@ func (tx *Tx) RemoveMember(ctx context.Context, user UserID) error {
 	// What they consented to ends as well, for whose agent it was: the app is theirs.
 	if _, err := exec(ctx, tx.tx, `
 		WITH ended AS (
-			UPDATE oauth_grant SET ended_at = @now, ended_by = @by, cause = 'member'
-			WHERE ended_at IS NULL AND (user_id = @user OR agent_id IN (SELECT id FROM agent WHERE user_id = @user)) RETURNING id)`+wipeEnded, args); err != nil {
+			UPDATE oauth_grant g SET ended_at = @now, ended_by = @by, cause = 'member', last_refreshed_at = `+lastRefreshed+`
+			WHERE g.ended_at IS NULL AND (g.user_id = @user OR g.agent_id IN (SELECT id FROM agent WHERE user_id = @user)) RETURNING g.id)`+wipeEnded, args); err != nil {
 		return err
 	}
 	if _, err := exec(ctx, tx.tx, `UPDATE member SET removed_at = @now WHERE user_id = @user`,

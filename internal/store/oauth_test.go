@@ -78,6 +78,11 @@ func plantGrant(t *testing.T, db *store.DB, c store.Caller, a store.Agent) {
 		}
 		return tx.DenyToken(t.Context(), store.NewID[store.TokenKind](db.Now()), db.Now().Add(time.Hour))
 	})
+	if outcome, _, err := db.RotateToken(t.Context(), self, store.Rotation{
+		Hash: sumHash(a.ID.String()), ClientID: clientID, Next: sumHash(a.ID.String() + " next"), Answer: []byte("sealed"),
+	}); outcome != store.Given || err != nil {
+		t.Fatalf("RotateToken() = %v, %v", outcome, err)
+	}
 }
 
 // house is an organisation with an agent, on a clock that can be moved.

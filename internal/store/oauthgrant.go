@@ -42,10 +42,15 @@ const (
 	GrantByMember   GrantCause = "member"      // who consented, or made the agent, was removed
 )
 
+// lastRefreshed is when a token of the grant g was last given for another. A refresh writes no grant: its newest token says it, and
+// the grant once it has ended, when its tokens go.
+const lastRefreshed = `greatest(g.last_refreshed_at, (
+	SELECT t.created_at FROM oauth_token t
+	WHERE t.grant_id = g.id AND t.rotated ORDER BY t.created_at DESC LIMIT 1))`
+
 const selectGrants = `
 	SELECT g.id, g.agent_id, g.user_id, u.email AS user_email, g.client_id, g.client_name, g.redirect_uri, g.scope, g.created_at,
-	       g.last_refreshed_at,
-	       g.ended_at, g.ended_by, coalesce(g.cause, '') AS cause
+	       ` + lastRefreshed + ` AS last_refreshed_at, g.ended_at, g.ended_by, coalesce(g.cause, '') AS cause
 	FROM oauth_grant g JOIN user_account u ON u.id = g.user_id `
 
 // A NewGrant is what a person allows.
@@ -192,13 +197,15 @@ func (tx *Tx) endGrant(ctx context.Context, id GrantID, agent AgentID, cause Gra
 	if cause != GrantByPerson {
 		by = UserID{}
 	}
-	n, err := exec(ctx, tx.tx, `UPDATE oauth_grant SET ended_at = @now, ended_by = @by, cause = @cause WHERE id = @id AND ended_at IS NULL`,
+	n, err := exec(ctx, tx.tx, `
+		UPDATE oauth_grant g SET ended_at = @now, ended_by = @by, cause = @cause, last_refreshed_at = `+lastRefreshed+`
+		WHERE g.id = @id AND g.ended_at IS NULL`,
 		pgx.StrictNamedArgs{"id": id, "by": by, "cause": cause, "now": tx.now})
 	if err != nil || n == 0 {
 		return err
 	}
 	// What could be asked for again is not given any more.
-	if _, err := exec(ctx, tx.tx, `UPDATE oauth_token SET answer = NULL WHERE grant_id = @id AND answer IS NOT NULL`, pgx.StrictNamedArgs{"id": id}); err != nil {
+	if _, err := exec(ctx, tx.tx, `DELETE FROM oauth_answer WHERE grant_id = @id`, pgx.StrictNamedArgs{"id": id}); err != nil {
 		return err
 	}
 	return tx.tell(ctx, bus.Credential, agent.String())
@@ -208,7 +215,8 @@ func (tx *Tx) endGrant(ctx context.Context, id GrantID, agent AgentID, cause Gra
 func (tx *Tx) endGrantsOf(ctx context.Context, agent AgentID) error {
 	_, err := exec(ctx, tx.tx, `
 		WITH ended AS (
-			UPDATE oauth_grant SET ended_at = @now, ended_by = @by, cause = 'agent' WHERE agent_id = @agent AND ended_at IS NULL RETURNING id)`+wipeEnded,
+			UPDATE oauth_grant g SET ended_at = @now, ended_by = @by, cause = 'agent', last_refreshed_at = `+lastRefreshed+`
+			WHERE g.agent_id = @agent AND g.ended_at IS NULL RETURNING g.id)`+wipeEnded,
 		pgx.StrictNamedArgs{"agent": agent, "by": tx.caller.User, "now": tx.now})
 	return err
 }
@@ -216,4 +224,4 @@ func (tx *Tx) endGrantsOf(ctx context.Context, agent AgentID) error {
 // wipeEnded goes on where grants end: what could be asked for again is not given any more. The grants first, as in endGrant,
 // so that two who end the same do not wait for one another.
 const wipeEnded = `
-	UPDATE oauth_token SET answer = NULL WHERE answer IS NOT NULL AND grant_id IN (SELECT id FROM ended)`
+	DELETE FROM oauth_answer WHERE grant_id IN (SELECT id FROM ended)`

@@ -31,16 +31,14 @@ const livingGrant = `
 	LEFT JOIN oauth_client k ON k.id = g.registration
 	WHERE g.ended_at IS NULL AND `
 
-// look answers one question in one round trip: on the way of a refresh there are few.
+// look answers one question in one round trip, which is a transaction as act's is: on the way of a refresh there are few.
 func look[T any](ctx context.Context, s *System, sql string, args pgx.StrictNamedArgs) (found T, err error) {
 	var b pgx.Batch
-	b.Queue(`BEGIN READ ONLY`)
-	b.Queue(`SET LOCAL ROLE graft_system`)
+	b.Queue(`SELECT set_config('transaction_read_only', 'on', true), set_config('role', 'graft_system', true)`)
 	b.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
 		return err
 	})
-	b.Queue(`COMMIT`)
 	// The pool drops a connection on which the batch failed half way, and Postgres its transaction.
 	return found, unavailable(absent(s.db.pool.SendBatch(ctx, &b).Close()))
 }
@@ -100,7 +98,7 @@ func (s *System) SweepOAuth(ctx context.Context) error {
 			return exec(ctx, tx, `DELETE FROM oauth_denied WHERE expires_at < @before`, args(time.Hour))
 		},
 		func(tx pgx.Tx) (int64, error) {
-			return exec(ctx, tx, `UPDATE oauth_token SET answer = NULL WHERE answer IS NOT NULL AND retired_at < @before`, args(RefreshWindow))
+			return exec(ctx, tx, `DELETE FROM oauth_answer WHERE made_at < @before`, args(RefreshWindow))
 		},
 		func(tx pgx.Tx) (int64, error) {
 			return exec(ctx, tx, `
@@ -111,7 +109,8 @@ func (s *System) SweepOAuth(ctx context.Context) error {
 		},
 		func(tx pgx.Tx) (int64, error) {
 			return exec(ctx, tx, `
-				DELETE FROM oauth_token WHERE (org_id, hash) IN (SELECT org_id, hash FROM oauth_token WHERE retired_at < @before LIMIT 5000)`, args(tokenKept))
+				DELETE FROM oauth_token WHERE (org_id, hash) IN (
+					SELECT org_id, hash FROM oauth_token WHERE created_at < @before AND retired_at < @before LIMIT 5000)`, args(tokenKept))
 		},
 	} {
 		if err := s.run(ctx, func(tx pgx.Tx) error { _, err := sweep(tx); return err }); err != nil {

@@ -113,7 +113,9 @@ func (tx *Tx) retired(ctx context.Context, r Rotation) (Outcome, []byte, error) 
 	t, err := one[struct {
 		RetiredAt *time.Time
 		Answer    []byte
-	}](ctx, tx.tx, `SELECT retired_at, answer FROM oauth_token WHERE hash = @hash AND grant_id IS NOT DISTINCT FROM @grant::uuid`,
+	}](ctx, tx.tx, `
+		SELECT t.retired_at, a.answer FROM oauth_token t LEFT JOIN oauth_answer a ON a.hash = t.hash
+		WHERE t.hash = @hash AND t.grant_id IS NOT DISTINCT FROM @grant::uuid`,
 		pgx.StrictNamedArgs{"hash": r.Hash[:], "grant": tx.caller.Grant})
 	switch {
 	case IsAbsent(err), err == nil && t.RetiredAt == nil:
@@ -132,16 +134,15 @@ func (tx *Tx) retired(ctx context.Context, r Rotation) (Outcome, []byte, error) 
 // never by its client, which may have thousands.
 const rotateToken = `
 	WITH retired AS (
-		UPDATE oauth_token SET retired_at = @now, answer = @answer
+		UPDATE oauth_token SET retired_at = @now
 		WHERE hash = @hash AND retired_at IS NULL AND grant_id IS NOT DISTINCT FROM @grant::uuid
 		  AND (SELECT client_id FROM oauth_grant WHERE id = @grant AND ended_at IS NULL) = @client
 		RETURNING grant_id),
-	-- The grant after its token, where an end goes the other way: that waits for no token which is only now retired.
-	used AS (UPDATE oauth_grant SET last_refreshed_at = @now WHERE id = (SELECT grant_id FROM retired))
-	INSERT INTO oauth_token (hash, grant_id, created_at) SELECT @next, grant_id, @now FROM retired`
+	kept AS (INSERT INTO oauth_answer (hash, grant_id, answer, made_at) SELECT @hash, grant_id, @answer, @now FROM retired)
+	INSERT INTO oauth_token (hash, grant_id, created_at, rotated) SELECT @next, grant_id, @now, true FROM retired`
 
 func (tx *Tx) addRefresh(ctx context.Context, hash TokenHash) error {
-	_, err := exec(ctx, tx.tx, `INSERT INTO oauth_token (hash, grant_id, created_at) VALUES (@hash, @grant, @now)`,
+	_, err := exec(ctx, tx.tx, `INSERT INTO oauth_token (hash, grant_id, created_at, rotated) VALUES (@hash, @grant, @now, false)`,
 		pgx.StrictNamedArgs{"hash": hash[:], "grant": tx.caller.Grant, "now": tx.now})
 	return err
 }
