@@ -66,11 +66,17 @@ func (a *app) toldNothing(t *testing.T) {
 // isAsked has an app begin in this browser, and returns the path that it is led to.
 func (v *visitor) isAsked(kit *servertest.Kit, redirectURI string) string {
 	v.t.Helper()
-	desk := consent.NewDesk(consent.Config{DB: kit.DB, Issuer: v.url, Now: time.Now})
-	id, token, err := desk.Begin(v.t.Context(), "state=s1", &consent.Request{
+	return v.isAskedBy(kit, "state=s1", &consent.Request{
 		ClientID: "https://claude.ai/oauth/mcp-client.json", ClientName: "Claude", Document: []byte(`{}`), RedirectURI: redirectURI, State: "s1",
 		Challenge: strings.Repeat("c", 43), Scope: "mcp",
 	})
+}
+
+// isAskedBy is isAsked for a query; proven is nil where that is looked at only once somebody has signed in.
+func (v *visitor) isAskedBy(kit *servertest.Kit, query string, proven *consent.Request) string {
+	v.t.Helper()
+	desk := consent.NewDesk(consent.Config{DB: kit.DB, Issuer: v.url, Now: time.Now})
+	id, token, err := desk.Begin(v.t.Context(), query, proven)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -213,6 +219,55 @@ func TestConsentTakesNoAnswerAtOnce(t *testing.T) {
 	if q := client.answer(t); q.Get("code") == "" {
 		t.Errorf("the app was told %v, want a code", q)
 	}
+}
+
+// Who an app with a document is, is looked at once somebody has signed in: what is wrong with its request is then the app's to
+// hear, behind the form to sign in, which Chromium holds to form-action.
+func TestConsentLooksAtADocumentAfterTheSignIn(t *testing.T) {
+	t.Parallel()
+	const document = "https://app.example/client.json"
+	kit := servertest.Start(t, servertest.Options{Private: true, Documents: map[string]string{
+		document: `{"client_id": "` + document + `", "client_name": "App", "redirect_uris": ["http://127.0.0.1/callback"], "token_endpoint_auth_method": "none"}`,
+	}})
+	v := &visitor{Page: e2e.StartBrowser(t).Page(t, e2e.Phone), t: t, url: kit.URL}
+	v.welcome(kit)
+	client := startApp(t)
+	ask := func(change ...string) string {
+		q := url.Values{
+			"client_id": {document}, "redirect_uri": {client.url}, "state": {"s1"}, "response_type": {"code"}, "scope": {"mcp"},
+			"code_challenge": {strings.Repeat("c", 43)}, "code_challenge_method": {"S256"},
+		}
+		for i := 0; i < len(change); i += 2 {
+			q.Set(change[i], change[i+1])
+		}
+		return q.Encode()
+	}
+	signsIn := func(path, heading string) {
+		t.Helper()
+		v.Visit(v.url + "/agents/new") // which has no stream that the end of the session could meet
+		v.signOut()
+		v.Visit(v.url + path)
+		v.SeeText("h1", "Sign in")
+		v.Fill("#email", visitorEmail)
+		v.Fill("#password", visitorPassword)
+		v.Click(withPassword)
+		v.SeeText("h1", heading)
+	}
+	signsIn("/mcp/oauth/authorize?"+ask(), "Let App work in Northfield?")
+
+	// Most of what is wrong is seen before anybody signs in. This request began while the gateway still took it.
+	signsIn(v.isAskedBy(kit, ask("prompt", "none"), nil), "Back in the app")
+	if q := client.answer(t); q.Get("error") != "interaction_required" || q.Get("state") != "s1" || q.Get("iss") != v.url || q.Has("code") {
+		t.Errorf("the app was told %v, want interaction_required, its state and who says so", q)
+	}
+
+	v.Visit(v.url + "/agents/new")
+	v.signOut()
+	v.Visit(v.url + "/mcp/oauth/authorize?" + ask("redirect_uri", "https://elsewhere.example/callback"))
+	v.Fill("#email", visitorEmail)
+	v.Fill("#password", visitorPassword)
+	v.refused(withPassword, http.StatusBadRequest, "an address that it did not register")
+	client.toldNothing(t)
 }
 
 // With the keyboard alone one signs in, chooses and connects.
