@@ -14,7 +14,7 @@ import (
 // An Injection puts one credential into a request. It is made, and refused, before anything is sent; Do runs it
 // after the request has passed host and address policy. The zero value injects nothing.
 type Injection struct {
-	apply func(http.Header) error
+	apply func(*outgoing) error
 }
 
 // Bearer injects "Authorization: Bearer <secret>" (RFC 6750 §2.1).
@@ -38,9 +38,9 @@ func Header(name, prefix string, secret vault.Secret) (Injection, error) {
 	if prefix != "" {
 		prefix += " "
 	}
-	return Injection{apply: func(h http.Header) error {
-		return secret.Reveal(func(plain []byte) error {
-			return set(h, canonical, prefix+string(plain))
+	return Injection{apply: func(out *outgoing) error {
+		return out.reveal(secret, func(plain []byte) error {
+			return set(out.header, canonical, prefix+string(plain))
 		})
 	}}, nil
 }
@@ -54,12 +54,12 @@ func injectable(name string) (string, error) {
 	return canonical, nil
 }
 
-func inject(h http.Header, injections []Injection) error {
+func inject(out *outgoing, injections []Injection) error {
 	for _, in := range injections {
 		if in.apply == nil {
 			continue
 		}
-		if err := in.apply(h); err != nil {
+		if err := in.apply(out); err != nil {
 			return fmt.Errorf("inject credential: %w", err)
 		}
 	}

@@ -91,7 +91,8 @@ func (c *Client) open(ctx context.Context, req Request) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := inject(out.Header, req.Inject); err != nil {
+	credential := outgoing{method: out.Method, url: out.URL, header: out.Header, body: req.Body, now: time.Now()}
+	if err := inject(&credential, req.Inject); err != nil {
 		return nil, err
 	}
 	// RoundTrip, not http.Client: no redirects, no cookies, and no errors that repeat the URL.

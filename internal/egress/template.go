@@ -42,13 +42,13 @@ func Template(name string, template vault.Secret, secrets map[string]vault.Secre
 	if len(used) == 0 {
 		return Header(name, "", template)
 	}
-	return Injection{apply: func(h http.Header) error {
-		return template.Reveal(func(plain []byte) error { return setExpanded(h, canonical, plain, used) })
+	return Injection{apply: func(out *outgoing) error {
+		return out.reveal(template, func(plain []byte) error { return out.expand(canonical, plain, used) })
 	}}, nil
 }
 
-// setExpanded sets a header to the template with its secrets in place.
-func setExpanded(h http.Header, name string, template []byte, secrets map[string]vault.Secret) error {
+// expand sets a header to the template with its secrets in place.
+func (o *outgoing) expand(name string, template []byte, secrets map[string]vault.Secret) error {
 	var room [512]byte // on the stack, where the value fits
 	value := room[:0]
 	defer func() { clear(value) }()
@@ -59,7 +59,7 @@ func setExpanded(h http.Header, name string, template []byte, secrets map[string
 			break
 		}
 		value = appendWiped(value, template[:at[0]])
-		err := secrets[string(template[at[2]:at[3]])].Reveal(func(plain []byte) error {
+		err := o.reveal(secrets[string(template[at[2]:at[3]])], func(plain []byte) error {
 			value = appendWiped(value, plain)
 			return nil
 		})
@@ -68,7 +68,7 @@ func setExpanded(h http.Header, name string, template []byte, secrets map[string
 		}
 		template = template[at[1]:]
 	}
-	return set(h, name, string(value))
+	return set(o.header, name, string(value))
 }
 
 // appendWiped is append that leaves nothing behind where it moves.
