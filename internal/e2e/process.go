@@ -63,7 +63,27 @@ func (p *Program) RunWithin(limit time.Duration, args ...string) (stdout, stderr
 // Start starts the program for a talk in JSON lines; it ends with the test.
 func (p *Program) Start(args ...string) *Process {
 	p.t.Helper()
+	return p.start(p.command(p.t.Context(), args))
+}
+
+// StartInTerminal is Start for a program that wants a person at a terminal, which util-linux's script makes for it.
+func (p *Program) StartInTerminal(args ...string) *Process {
+	p.t.Helper()
+	if _, err := exec.LookPath("script"); err != nil {
+		p.t.Fatalf("%v: install util-linux (on Debian: bsdutils)", err)
+	}
 	cmd := p.command(p.t.Context(), args)
+	quoted := make([]string, len(cmd.Args))
+	for i, arg := range cmd.Args {
+		quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	}
+	inTerminal := exec.CommandContext(p.t.Context(), "script", "--quiet", "--command", "exec "+strings.Join(quoted, " "), "/dev/null")
+	inTerminal.Env = append(cmd.Env, "TERM=xterm", "SHELL=/bin/sh")
+	return p.start(inTerminal)
+}
+
+func (p *Program) start(cmd *exec.Cmd) *Process {
+	p.t.Helper()
 	proc := &Process{t: p.t, name: filepath.Base(p.path), lines: make(chan []byte, 64), stderr: &buffer{}}
 	cmd.Stderr = proc.stderr
 	stdin, errIn := cmd.StdinPipe()

@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -57,33 +56,27 @@ func TestVendorCodex(t *testing.T) {
 	}
 }
 
-// codexTools asks Codex, by the protocol of its editor plug-ins, which needs no model, for the tools of graft.
+// startCodex starts Codex as its editor plug-ins do, by a protocol that needs no model. It is JSON-RPC, with the word left
+// out.
+func startCodex(t *testing.T, codex *e2e.Program) *stdio {
+	t.Helper()
+	server := &stdio{t: t, p: codex.Start("app-server")}
+	server.ask("initialize", map[string]any{"clientInfo": map[string]any{"name": "graft-e2e", "title": "graft-e2e", "version": "1.0.0"}}, &struct{}{})
+	server.p.Send(map[string]any{"method": "initialized"})
+	return server
+}
+
+// codexTools asks Codex for the tools of graft.
 func codexTools(t *testing.T, codex *e2e.Program) []string {
 	t.Helper()
-	server := codex.Start("app-server")
-	ask := func(id int, method string, params any) json.RawMessage {
-		t.Helper()
-		server.Send(map[string]any{"id": id, "method": method, "params": params})
-		var answer struct {
-			ID     int
-			Result json.RawMessage
-		}
-		for answer.ID != id { // notifications come between
-			server.Next(&answer)
-		}
-		return answer.Result
-	}
-	ask(1, "initialize", map[string]any{"clientInfo": map[string]any{"name": "graft-e2e", "title": "graft-e2e", "version": "1.0.0"}})
-	server.Send(map[string]any{"method": "initialized"})
+	server := startCodex(t, codex)
 	var list struct {
 		Data []struct {
 			Name  string
 			Tools map[string]any
 		}
 	}
-	if err := json.Unmarshal(ask(2, "mcpServerStatus/list", map[string]any{}), &list); err != nil {
-		t.Fatalf("mcpServerStatus/list: %v", err)
-	}
+	server.ask("mcpServerStatus/list", map[string]any{}, &list)
 	var names []string
 	for _, s := range list.Data {
 		for name := range s.Tools {
