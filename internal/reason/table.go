@@ -46,9 +46,14 @@ const (
 	RunNotFound      Word = "run_not_found"
 	ResultNotFound   Word = "result_not_found"
 	ConnectionAbsent Word = "connection_not_found"
-	AskUnavailable   Word = "ask_unavailable"
-	Timeout          Word = "timeout"
-	Cancelled        Word = "cancelled"
+
+	ConnectionNotInScope Word = "connection_not_in_scope"
+	ConnectionRevoked    Word = "connection_revoked"
+	CredentialIncomplete Word = "credential_incomplete"
+
+	AskUnavailable Word = "ask_unavailable"
+	Timeout        Word = "timeout"
+	Cancelled      Word = "cancelled"
 
 	// Of the way out.
 	HostNotPublic        Word = "host_not_public"
@@ -106,6 +111,9 @@ var Table = []Entry{
 	{RunNotFound, http.StatusNotFound, "No such run of this agent.", "`run_status` without an id lists the last ten."},
 	{ResultNotFound, http.StatusNotFound, "No stored result under that reference; they are kept for 24 hours.", "Call the tool again."},
 	{ConnectionAbsent, http.StatusNotFound, "No such connection in this organisation.", "`find_tool` lists the connections in scope."},
+	{ConnectionNotInScope, http.StatusForbidden, "The connection is not among those that this agent may use.", "`request_connection` with its vendor and hosts asks a person for it."},
+	{ConnectionRevoked, http.StatusConflict, "A person revoked the connection; its credential is destroyed.", "`request_credential` asks a person to enter it again."},
+	{CredentialIncomplete, http.StatusConflict, "Nobody has entered the connection's credential yet.", "`request_credential` asks a person to enter it."},
 	{AskUnavailable, http.StatusConflict, "The tool has a question for a person, and the client cannot show one.", "Use a client that declares elicitation."},
 	{Timeout, http.StatusGatewayTimeout, "The other side did not answer in time.", "Try again, or with less work in one call."},
 	{Cancelled, http.StatusRequestTimeout, "The caller cancelled.", "Nothing."},

@@ -39,6 +39,7 @@ func plant(t *testing.T, db *store.DB, c store.Caller) store.Agent {
 	}
 	plantUpstream(t, db, c, a)
 	plantGrant(t, db, c, a)
+	plantConnection(t, db, c, a)
 	do(t, db, c, func(tx *store.Tx) error {
 		_, _, err := tx.CreateInvite(t.Context(), "guest@example.com", store.RoleMember)
 		return err

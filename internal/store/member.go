@@ -199,6 +199,9 @@ func (tx *Tx) RemoveMember(ctx context.Context, user UserID) error {
 			WHERE g.ended_at IS NULL AND (g.user_id = @user OR g.agent_id IN (SELECT id FROM agent WHERE user_id = @user)) RETURNING g.id)`+wipeEnded, args); err != nil {
 		return err
 	}
+	if err := tx.revokeConnectionsOf(ctx, user); err != nil {
+		return err
+	}
 	if _, err := exec(ctx, tx.tx, `UPDATE member SET removed_at = @now WHERE user_id = @user`,
 		pgx.StrictNamedArgs{"user": user, "now": tx.now}); err != nil {
 		return err
