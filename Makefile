@@ -39,6 +39,6 @@ soak: ## the tests many times over, with the counts that CI cannot afford
 	internal/e2e/setup
 	go run ./internal/testrun -cluster -- -race -shuffle=on -tags soak -count $(SOAK) -timeout 12h ./...
 
-clients: ## the vendors' own programs against a gateway: Claude Code, Codex
+clients: ## the vendors' own programs against a gateway, signed in and with a token: Claude Code, Codex
 	internal/e2e/setup vendors
 	go run ./internal/testrun -cluster -- -count 1 -tags vendors -run '^TestVendor' -timeout 20m ./internal/e2e

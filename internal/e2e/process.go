@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -33,8 +35,17 @@ func NewProgram(t testing.TB, path string, env ...string) *Program {
 
 func (p *Program) command(ctx context.Context, args []string) *exec.Cmd {
 	p.t.Helper()
-	cmd := exec.CommandContext(ctx, Node(p.t), append([]string{p.path}, args...)...)
-	cmd.Env = append(cmd.Environ(), p.env...)
+	return withChildren(ctx, append(os.Environ(), p.env...), append([]string{Node(p.t), p.path}, args...))
+}
+
+// withChildren is a command that ends with the programs it started: the vendors' clients are a program in Node that starts
+// the real one, which would go on and keep our end of its output open.
+func withChildren(ctx context.Context, env, argv []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
 	return cmd
 }
 
@@ -69,17 +80,13 @@ func (p *Program) Start(args ...string) *Process {
 // StartInTerminal is Start for a program that wants a person at a terminal, which util-linux's script makes for it.
 func (p *Program) StartInTerminal(args ...string) *Process {
 	p.t.Helper()
-	if _, err := exec.LookPath("script"); err != nil {
-		p.t.Fatalf("%v: install util-linux (on Debian: bsdutils)", err)
-	}
 	cmd := p.command(p.t.Context(), args)
 	quoted := make([]string, len(cmd.Args))
 	for i, arg := range cmd.Args {
 		quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 	}
-	inTerminal := exec.CommandContext(p.t.Context(), "script", "--quiet", "--command", "exec "+strings.Join(quoted, " "), "/dev/null")
-	inTerminal.Env = append(cmd.Env, "TERM=xterm", "SHELL=/bin/sh")
-	return p.start(inTerminal)
+	return p.start(withChildren(p.t.Context(), append(cmd.Env, "TERM=xterm", "SHELL=/bin/sh"),
+		[]string{terminal(p.t), "--quiet", "--return", "--command", "exec " + strings.Join(quoted, " "), "/dev/null"}))
 }
 
 func (p *Program) start(cmd *exec.Cmd) *Process {
@@ -98,7 +105,7 @@ func (p *Program) start(cmd *exec.Cmd) *Process {
 	go proc.read(stdout)
 	p.t.Cleanup(func() {
 		_ = stdin.Close()
-		_ = cmd.Process.Kill()
+		_ = cmd.Cancel()
 		for range proc.lines { // until read is done
 		}
 		_ = cmd.Wait() // killed: the error says only that
@@ -157,6 +164,24 @@ func (p *Process) Line() (line []byte, ok bool) {
 		p.t.Fatalf("%s said nothing for %s\n%s", p.name, patience, p.stderr)
 	}
 	return line, ok
+}
+
+// Drain reads on until the program has ended by itself, which takes it patience at most, and returns what it said.
+func (p *Process) Drain() string {
+	p.t.Helper()
+	var said strings.Builder
+	late := time.After(patience)
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				return said.String()
+			}
+			said.Write(append(line, '\n'))
+		case <-late:
+			p.t.Fatalf("%s has not ended after %s: %s\n%s", p.name, patience, said.String(), p.stderr)
+		}
+	}
 }
 
 // buffer keeps what a program says on stderr while it runs.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -38,6 +39,19 @@ func Vendor(t testing.TB, name string) string {
 	path := filepath.Join(Root(t), "internal", "e2e", "vendors", "node_modules", filepath.FromSlash(name))
 	if !exists(path) {
 		t.Fatalf("%s is missing; `make clients` installs it", path)
+	}
+	return path
+}
+
+// terminal returns the path of util-linux's script; other systems have one of the same name with other options.
+func terminal(t testing.TB) string {
+	t.Helper()
+	path, err := exec.LookPath("script")
+	if err != nil {
+		t.Fatalf("find script: %v; install util-linux (on Debian the package bsdutils)", err)
+	}
+	if version, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput(); err != nil || !strings.Contains(string(version), "util-linux") {
+		t.Fatalf("%s is not that of util-linux, which must be installed: %v: %s", path, err, version)
 	}
 	return path
 }

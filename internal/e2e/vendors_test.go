@@ -3,6 +3,8 @@
 package e2e_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +13,29 @@ import (
 	"github.com/getgraft/graft/internal/servertest"
 )
 
+// newClaude is Claude Code with folders of its own, also where the developer has named others.
+func newClaude(t *testing.T, env ...string) *e2e.Program {
+	t.Helper()
+	return e2e.NewProgram(t, e2e.Vendor(t, "@anthropic-ai/claude-code/cli-wrapper.cjs"), append([]string{
+		"CLAUDE_CONFIG_DIR=" + t.TempDir(), "DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+	}, env...)...)
+}
+
+// newCodex is Codex with folders of its own. It keeps tokens there too, not in the developer's keyring.
+func newCodex(t *testing.T, env ...string) *e2e.Program {
+	t.Helper()
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte("mcp_oauth_credentials_store = \"file\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return e2e.NewProgram(t, e2e.Vendor(t, "@openai/codex/bin/codex.js"), append([]string{"CODEX_HOME=" + home}, env...)...)
+}
+
 func TestVendorClaudeCode(t *testing.T) {
 	t.Parallel()
 	kit := servertest.Start(t, servertest.Options{})
 	_, token := kit.Agent(t)
-	claude := e2e.NewProgram(t, e2e.Vendor(t, "@anthropic-ai/claude-code/cli-wrapper.cjs"),
-		"DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
+	claude := newClaude(t)
 	run := func(args ...string) string {
 		t.Helper()
 		stdout, stderr, code := claude.Run(args...)
@@ -43,15 +62,13 @@ func TestVendorCodex(t *testing.T) {
 	t.Parallel()
 	kit := servertest.Start(t, servertest.Options{})
 	_, token := kit.Agent(t)
-	codex := e2e.NewProgram(t, e2e.Vendor(t, "@openai/codex/bin/codex.js"), "GRAFT_TOKEN="+token)
+	codex := newCodex(t, "GRAFT_TOKEN="+token)
 	stdout, stderr, code := codex.Run("mcp", "add", "graft", "--url", kit.URL+"/mcp", "--bearer-token-env-var", "GRAFT_TOKEN")
 	if code != 0 {
 		t.Fatalf("codex mcp add = exit %d\n%s%s", code, stdout, stderr)
 	}
 	for range 2 { // the second time against restarted gateways
-		if got := codexTools(t, codex); !slices.Contains(got, "find_tool") || !slices.Contains(got, "run_tool") {
-			t.Errorf("tools of graft = %v, want find_tool and run_tool among them", got)
-		}
+		codexGraft(t, codex).check(t)
 		kit.Restart()
 	}
 }
@@ -66,26 +83,33 @@ func startCodex(t *testing.T, codex *e2e.Program) *stdio {
 	return server
 }
 
-// codexTools asks Codex for the tools of graft.
-func codexTools(t *testing.T, codex *e2e.Program) []string {
+// codexServer is what Codex says of a server.
+type codexServer struct {
+	Name       string
+	AuthStatus string
+	Tools      map[string]any
+}
+
+// codexGraft asks Codex for what it knows of graft.
+func codexGraft(t *testing.T, codex *e2e.Program) codexServer {
 	t.Helper()
-	server := startCodex(t, codex)
-	var list struct {
-		Data []struct {
-			Name  string
-			Tools map[string]any
+	var list struct{ Data []codexServer }
+	startCodex(t, codex).ask("mcpServerStatus/list", map[string]any{}, &list)
+	i := slices.IndexFunc(list.Data, func(s codexServer) bool { return s.Name == "graft" })
+	if i < 0 {
+		t.Fatalf("servers of Codex = %v, want graft among them", list.Data)
+	}
+	return list.Data[i]
+}
+
+// check wants what an agent is offered.
+func (s codexServer) check(t *testing.T) {
+	t.Helper()
+	for _, want := range []string{"find_tool", "run_tool"} {
+		if _, there := s.Tools[want]; !there {
+			t.Errorf("Codex has %+v, want %s among the tools", s, want)
 		}
 	}
-	server.ask("mcpServerStatus/list", map[string]any{}, &list)
-	var names []string
-	for _, s := range list.Data {
-		for name := range s.Tools {
-			if s.Name == "graft" {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
 }
 
 // line returns the first line of text that begins so.

@@ -8,6 +8,7 @@ import (
 	"html"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -18,12 +19,17 @@ import (
 	"github.com/getgraft/graft/internal/servertest"
 )
 
+const (
+	claudeDocument = "https://claude.ai/oauth/claude-code-client-metadata"
+	codexDocument  = "https://chatgpt.com/oauth/codex/client.json"
+)
+
 // The documents that the vendors' clients say who they are with, as the operator gives them: the tests fetch nothing.
 var vendorDocuments = servertest.Options{Documents: map[string]string{
-	"https://claude.ai/oauth/claude-code-client-metadata": `{"client_id": "https://claude.ai/oauth/claude-code-client-metadata",
-		"client_name": "Claude Code", "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"], "token_endpoint_auth_method": "none"}`,
-	"https://chatgpt.com/oauth/codex/client.json": `{"client_id": "https://chatgpt.com/oauth/codex/client.json",
-		"client_name": "Codex", "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"], "token_endpoint_auth_method": "none"}`,
+	claudeDocument: `{"client_id": "` + claudeDocument + `", "client_name": "Claude Code",
+		"redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"], "token_endpoint_auth_method": "none"}`,
+	codexDocument: `{"client_id": "` + codexDocument + `", "client_name": "Codex",
+		"redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"], "token_endpoint_auth_method": "none"}`,
 }}
 
 // A vendorSignIn is a vendor's client with the gateway's URL alone, and the person whom it asks.
@@ -33,8 +39,9 @@ type vendorSignIn struct {
 	opened string // where the browser writes the address down
 }
 
-// signsIn answers what the client opens the browser for, and waits until the client has ended.
-func (v *vendorSignIn) signsIn(client *e2e.Process, app string) {
+// signsIn answers what the client opens the browser for, and waits until the client has ended. The client is known by the
+// document, or has registered where that is "".
+func (v *vendorSignIn) signsIn(client *e2e.Process, app, document string) {
 	v.t.Helper()
 	var address []byte
 	eventually(v.t, app+" opens a browser", func() bool {
@@ -42,14 +49,18 @@ func (v *vendorSignIn) signsIn(client *e2e.Process, app string) {
 		address, err = os.ReadFile(v.opened)
 		return err == nil
 	})
+	asked, err := url.Parse(string(address))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if id := asked.Query().Get("client_id"); id == "" || document != "" && id != document || document == "" && strings.Contains(id, "://") {
+		v.t.Errorf("client_id = %q, want that of the document %q, of a registration where that is empty", id, document)
+	}
 	back := v.owner.allow(string(address), app)
 	if _, page, err := v.owner.open(http.MethodGet, back.String(), nil); err != nil {
 		v.t.Errorf("%s was told %s: %v: %s", app, back, err, page)
 	}
-	for ended := false; !ended; {
-		_, there := client.Line()
-		ended = !there
-	}
+	client.Drain()
 	if err := os.Remove(v.opened); err != nil { // the next one is another
 		v.t.Fatal(err)
 	}
@@ -60,13 +71,13 @@ var appEnd = regexp.MustCompile(`href="(/agents/[^"]+/apps/[^"]+/end)"`)
 // disconnects presses Disconnect for the one app that is connected.
 func (v *vendorSignIn) disconnects(app string) {
 	v.t.Helper()
-	url := v.owner.kit.URL
-	_, page, err := v.owner.open(http.MethodGet, url+"/apps", nil)
+	at := v.owner.kit.URL
+	_, page, err := v.owner.open(http.MethodGet, at+"/apps", nil)
 	end := appEnd.FindStringSubmatch(page)
 	if err != nil || end == nil {
 		v.t.Fatalf("no app to disconnect: %v: %s", err, page)
 	}
-	if _, page, err = v.owner.open(http.MethodPost, url+html.UnescapeString(end[1]), nil); err != nil || !strings.Contains(page, app+" is disconnected.") {
+	if _, page, err = v.owner.open(http.MethodPost, at+html.UnescapeString(end[1]), nil); err != nil || !strings.Contains(page, app+" is disconnected.") {
 		v.t.Fatalf("disconnect %s: %v: %s", app, err, page)
 	}
 }
@@ -79,9 +90,8 @@ func TestVendorClaudeCodeFromTheURLAlone(t *testing.T) {
 	v := &vendorSignIn{t, newPerson(t, kit), opened}
 	noModel := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(noModel.Close)
-	claude := e2e.NewProgram(t, e2e.Vendor(t, "@anthropic-ai/claude-code/cli-wrapper.cjs"), append(env,
-		"DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
-		"ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL="+noModel.URL)...)
+	claude := newClaude(t, append(env, "ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL="+noModel.URL,
+		"MCP_CONNECTION_NONBLOCKING=false")...) // it tells its tools once it is connected
 	list := func(want string) {
 		t.Helper()
 		stdout, stderr, code := claude.Run("mcp", "list")
@@ -89,11 +99,11 @@ func TestVendorClaudeCodeFromTheURLAlone(t *testing.T) {
 			t.Errorf("claude mcp list = exit %d, %q, want %s\n%s", code, stdout, want, stderr)
 		}
 	}
-	if stdout, stderr, code := claude.Run("mcp", "add", "--transport", "http", "graft", kit.URL+"/mcp"); code != 0 {
+	if stdout, stderr, code := claude.Run("mcp", "add", "--transport", "http", "--scope", "user", "graft", kit.URL+"/mcp"); code != 0 {
 		t.Fatalf("claude mcp add = exit %d\n%s%s", code, stdout, stderr)
 	}
 	list("Needs authentication")
-	v.signsIn(claude.StartInTerminal("mcp", "login", "graft"), "Claude Code")
+	v.signsIn(claude.StartInTerminal("mcp", "login", "graft"), "Claude Code", claudeDocument)
 	list("Connected")
 	kit.Restart()
 	list("Connected")
@@ -103,7 +113,7 @@ func TestVendorClaudeCodeFromTheURLAlone(t *testing.T) {
 
 	v.disconnects("Claude Code")
 	list("Needs authentication")
-	v.signsIn(claude.StartInTerminal("mcp", "login", "graft"), "Claude Code")
+	v.signsIn(claude.StartInTerminal("mcp", "login", "graft"), "Claude Code", claudeDocument)
 	list("Connected")
 }
 
@@ -129,30 +139,26 @@ func claudeTools(t *testing.T, claude *e2e.Program) []string {
 // TestVendorCodexFromTheURLAlone has Codex sign in, call a tool, be disconnected and sign in once more.
 func TestVendorCodexFromTheURLAlone(t *testing.T) {
 	t.Parallel()
-	for name, registration := range map[string]string{"registered": "dcr", "document": "cimd"} {
-		t.Run(name, func(t *testing.T) {
+	for registration, document := range map[string]string{"dcr": "", "cimd": codexDocument} {
+		t.Run(registration, func(t *testing.T) {
 			t.Parallel()
 			kit := servertest.Start(t, vendorDocuments)
 			opened, env := fakeBrowser(t)
 			v := &vendorSignIn{t, newPerson(t, kit), opened}
-			codex := e2e.NewProgram(t, e2e.Vendor(t, "@openai/codex/bin/codex.js"), env...)
-			v.signsIn(codex.Start("mcp", "add", "graft", "--url", kit.URL+"/mcp", "--oauth-client-registration", registration), "Codex")
+			codex := newCodex(t, env...)
+			v.signsIn(codex.Start("mcp", "add", "graft", "--url", kit.URL+"/mcp", "--oauth-client-registration", registration), "Codex", document)
 			for range 2 { // the second time against restarted gateways
-				if got := codexTools(t, codex); !slices.Contains(got, "find_tool") || !slices.Contains(got, "run_tool") {
-					t.Errorf("tools of graft = %v, want find_tool and run_tool among them", got)
-				}
+				codexGraft(t, codex).check(t)
 				kit.Restart()
 			}
 			codexCalls(t, codex)
 
 			v.disconnects("Codex")
-			if got := codexTools(t, codex); len(got) != 0 {
-				t.Errorf("tools of graft once it is disconnected = %v, want none", got)
+			if got := codexGraft(t, codex); got.AuthStatus != "notLoggedIn" || len(got.Tools) != 0 {
+				t.Errorf("once it is disconnected Codex has %+v, want no sign-in and no tools", got)
 			}
-			v.signsIn(codex.Start("mcp", "login", "graft", "--oauth-client-registration", registration), "Codex")
-			if got := codexTools(t, codex); !slices.Contains(got, "find_tool") {
-				t.Errorf("tools of graft after another sign-in = %v, want find_tool among them", got)
-			}
+			v.signsIn(codex.Start("mcp", "login", "graft", "--oauth-client-registration", registration), "Codex", document)
+			codexGraft(t, codex).check(t)
 		})
 	}
 }
