@@ -27,8 +27,10 @@ var thirdParty = []struct {
 	}},
 	{[]string{"github.com/mark3labs/mcp-go"}, []string{"internal/e2e", "internal/upstream", "mcp"}}, // e2e: what an mcp.Offer gives
 	{[]string{"github.com/golang-jwt/jwt"}, []string{"internal/egress", "oauth"}},
-	{[]string{"github.com/go-chi"}, []string{"console", "server"}},                                        // where routes are mounted
-	{[]string{"github.com/modelcontextprotocol/go-sdk", "golang.org/x/oauth2"}, []string{"internal/e2e"}}, // clients of ours
+	{[]string{"github.com/go-chi"}, []string{"console", "server"}},                 // where routes are mounted
+	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"internal/e2e"}}, // clients of ours
+	{[]string{"golang.org/x/oauth2"}, []string{"internal/e2e", "internal/oidc"}},   // beside e2e's clients of ours, we as one
+	{[]string{"github.com/coreos/go-oidc"}, []string{"internal/oidc"}},
 	{[]string{"github.com/chromedp"}, []string{"console", "internal/e2e"}},
 }
 
@@ -48,6 +50,7 @@ func thirdPartyImports(tr tree) (problems []string) {
 // leaves are packages that the rest stands on, with all that they may import of ours. Their tests may use the kits.
 var leaves = map[string][]string{
 	"internal/reason":  nil,
+	"internal/oidc":    {"internal/egress", "internal/reason", "internal/vault"},
 	"internal/store":   {"internal/bus", "internal/reason"},
 	"internal/vault":   {"internal/reason"},
 	"internal/bus":     {"internal/reason"},
@@ -163,6 +166,8 @@ func TestImportRulesBite(t *testing.T) {
 		{"mcp-go in the console", thirdPartyImports, map[string]string{"console/a.go": imports("console", `mcpgo "github.com/mark3labs/mcp-go/mcp"`)}, "mcp-go"},
 		{"the official SDK in a face", thirdPartyImports, map[string]string{"mcp/a.go": imports("mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc")}, "go-sdk"},
 		{"x/oauth2 in the authorization server", thirdPartyImports, map[string]string{"oauth/a_test.go": imports("oauth_test", "golang.org/x/oauth2")}, "golang.org/x/oauth2"},
+		{"x/oauth2 at a provider", thirdPartyImports, map[string]string{"internal/oidc/a.go": imports("oidc", "golang.org/x/oauth2")}, ""},
+		{"go-oidc in a face", thirdPartyImports, map[string]string{"console/a.go": imports("console", "github.com/coreos/go-oidc/v3/oidc")}, "go-oidc"},
 		{"jwt in the server", thirdPartyImports, map[string]string{"server/a.go": imports("server", "github.com/golang-jwt/jwt/v5")}, "golang-jwt"},
 		{"chi below", thirdPartyImports, map[string]string{"internal/invoke/a.go": imports("invoke", "github.com/go-chi/chi/v5")}, "go-chi"},
 		{"a module of a similar name", thirdPartyImports, map[string]string{"web/a.go": imports("web", "github.com/jackc/pgxother")}, ""},

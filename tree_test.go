@@ -85,7 +85,7 @@ func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 func (f file) isTestHelp() bool { return f.isTest() || slices.Contains(testKits, f.dir()) }
 
 // testKits are packages that exist for the tests of others.
-var testKits = []string{"internal/e2e", "internal/servertest", "internal/store/storetest", "internal/upstream/upstreamtest"}
+var testKits = []string{"internal/e2e", "internal/oidc/oidctest", "internal/servertest", "internal/store/storetest", "internal/upstream/upstreamtest"}
 
 func (f file) isCommand() bool { return f.ast != nil && f.ast.Name.Name == "main" }
 

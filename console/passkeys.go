@@ -173,7 +173,7 @@ func (h *Handler) PasskeyRemove(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := r.Context()
-	err = h.c.DB.System().RemovePasskey(ctx, k.UserID, k.ID)
+	err = h.c.DB.System().RemovePasskey(ctx, k.UserID, k.ID, h.issuer())
 	if ref := reason.Of(err); err != nil && ref.Word == reason.InputInvalid {
 		h.c.Refused(ctx, ref.Word)
 		return h.drawPasskeyRemove(w, r, ref.Status(), k, true)

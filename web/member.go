@@ -165,6 +165,7 @@ type Join struct {
 	Known    bool   // the address has an account, whose password is asked for
 	Name     Field
 	Password Field
+	SignOn   string // the provider that one may join with; "" is none
 	Error    string
 }
 

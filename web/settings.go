@@ -15,6 +15,8 @@ type Settings struct {
 	Passkeys    []Passkey
 	CanAdd      bool   // passkeys work at the address that the page came from
 	Address     string // where they do, if it is another
+	SignOn      string // the provider that one may sign in at; "" is none
+	Identities  []Identity
 	Sessions    []BrowserSession
 }
 
@@ -53,6 +55,28 @@ func (v Settings) others() int {
 		}
 	}
 	return n
+}
+
+// passwordless says how somebody signs in who has no password.
+func (v Settings) passwordless() string {
+	with := "a passkey alone"
+	if v.signsOn() {
+		with = shown(v.SignOn) + " alone"
+		if len(v.Passkeys) > 0 {
+			with = "a passkey or " + shown(v.SignOn)
+		}
+	}
+	return "You have none, and sign in with " + with + "."
+}
+
+// signsOn says whether there is an identity that signs in.
+func (v Settings) signsOn() bool {
+	for _, i := range v.Identities {
+		if !i.Elsewhere {
+			return true
+		}
+	}
+	return false
 }
 
 func (v Settings) passwordVerb() string {

@@ -12,6 +12,7 @@ type SignIn struct {
 	Next    string // where to go after; "" is Home
 	// Passkeys offers to sign in with one.
 	Passkeys bool
+	SignOn   string // the provider that one may sign in at; "" is none
 }
 
 // Setup is what a one-time link opens: one form, whose POST signs in. Looking at
@@ -43,5 +44,6 @@ type Confirm struct {
 	Next     string // where to go after
 	Password bool   // they have one
 	Passkeys bool   // they have one, and it works here
+	SignOn   string // the provider that they sign in at, where there is no other way; else ""
 	Error    string // why what they gave was not taken
 }

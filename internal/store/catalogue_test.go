@@ -125,6 +125,10 @@ var granted = []string{
 	"graft_system: SELECT on user_account",
 	"graft_system: INSERT on user_account",
 	"graft_system: UPDATE on user_account",
+	"graft_system: SELECT on user_identity",
+	"graft_system: INSERT on user_identity",
+	"graft_system: UPDATE on user_identity",
+	"graft_system: DELETE on user_identity",
 	"graft_system: SELECT on user_passkey",
 	"graft_system: INSERT on user_passkey",
 	"graft_system: UPDATE on user_passkey",
@@ -300,7 +304,7 @@ func TestCatalogueRulesBite(t *testing.T) {
 	}{
 		{"a table made as it should be", made, nil},
 		{"no org_id", `CREATE TABLE wrong (id uuid PRIMARY KEY)`, []string{"wrong: is neither in the list of global tables nor has org_id"}},
-		{"a planned global table", `CREATE TABLE user_identity (id uuid PRIMARY KEY); CREATE TABLE river_other (id bigint PRIMARY KEY)`, nil},
+		{"a planned global table", `CREATE TABLE replica (id uuid PRIMARY KEY); CREATE TABLE river_other (id bigint PRIMARY KEY)`, nil},
 		{"a name that begins like a global one", `CREATE TABLE organisation_note (id uuid PRIMARY KEY)`, []string{"organisation_note: is neither in the list of global tables nor has org_id"}},
 		{"made by hand", `CREATE TABLE wrong (org_id uuid, id uuid PRIMARY KEY)`, []string{
 			"wrong: no policy owner that shows graft_owner every row",

@@ -31,6 +31,8 @@ type (
 	SessionKind struct{}
 	KeyKind     struct{}
 	PasskeyKind struct{}
+	// IdentityKind is of who a person is at a provider of sign-in.
+	IdentityKind struct{}
 	// ConnectionKind is of one account of one vendor.
 	ConnectionKind struct{}
 	UpstreamKind   struct{}
@@ -52,6 +54,7 @@ type (
 	KeyID     = ID[KeyKind]
 	PasskeyID = ID[PasskeyKind]
 
+	IdentityID   = ID[IdentityKind]
 	ConnectionID = ID[ConnectionKind]
 	UpstreamID   = ID[UpstreamKind]
 	SecretID     = ID[SecretKind]
@@ -71,6 +74,7 @@ func (SessionKind) prefix() string { return "ses_" }
 func (KeyKind) prefix() string     { return "key_" }
 func (PasskeyKind) prefix() string { return "pky_" }
 
+func (IdentityKind) prefix() string   { return "idn_" }
 func (ConnectionKind) prefix() string { return "con_" }
 func (UpstreamKind) prefix() string   { return "ups_" }
 func (SecretKind) prefix() string     { return "sec_" }

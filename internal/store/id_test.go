@@ -93,6 +93,7 @@ func TestEveryKindHasItsPrefix(t *testing.T) {
 		"agt_": store.NewID[store.AgentKind](now).String(), "tok_": store.NewID[store.TokenKind](now).String(),
 		"grt_": store.NewID[store.GrantKind](now).String(), "ses_": store.NewID[store.SessionKind](now).String(),
 		"key_": store.NewID[store.KeyKind](now).String(), "pky_": store.NewID[store.PasskeyKind](now).String(),
+		"idn_": store.NewID[store.IdentityKind](now).String(),
 	} {
 		if !strings.HasPrefix(s, prefix) {
 			t.Errorf("id = %q, want prefix %q", s, prefix)

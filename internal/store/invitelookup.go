@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,7 +50,9 @@ func inviteOver() error {
 type Joining struct {
 	User     UserID // zero makes an account of the invited address
 	Name     string // of a new account
-	Password string // of a new account: argon2id, PHC string form
+	Password string // of a new account: argon2id, PHC string form; "" with an identity
+	// Identity is bound to the new account, in place of a password. It has its id then.
+	Identity *Identity
 }
 
 // Join uses an invite up and makes the membership, or brings a removed one back; one that goes on keeps its role. Of two
@@ -89,7 +92,7 @@ func (s *System) Join(ctx context.Context, token string, in Joining) (user UserI
 			pgx.StrictNamedArgs{"org": i.Org, "user": user, "role": string(i.Role), "now": now})
 		return err
 	})
-	return user, i, err
+	return user, i, identityTaken(err)
 }
 
 // joiner is the account that joins.
@@ -101,6 +104,9 @@ func (s *System) joiner(ctx context.Context, tx pgx.Tx, email string, in Joining
 		}
 		return in.User, err
 	}
+	if in.Password == "" && in.Identity == nil {
+		return UserID{}, errors.New("an account is made without a way to sign in")
+	}
 	if err := CheckName("name", in.Name, 80); err != nil {
 		return UserID{}, err
 	}
@@ -110,12 +116,18 @@ func (s *System) joiner(ctx context.Context, tx pgx.Tx, email string, in Joining
 		INSERT INTO user_account (id, email, name, password, created_at) VALUES (@id, @email, @name, @password, @now)
 		ON CONFLICT (email) DO UPDATE SET name = excluded.name, password = excluded.password
 		WHERE user_account.password = '' AND NOT EXISTS (SELECT FROM user_passkey p WHERE p.user_id = user_account.id)
+		  AND NOT EXISTS (SELECT FROM user_identity i WHERE i.user_id = user_account.id)
 		  AND NOT EXISTS (SELECT FROM member m WHERE m.user_id = user_account.id AND m.removed_at IS NULL)
 		RETURNING id`,
 		pgx.StrictNamedArgs{"id": NewID[UserKind](now), "email": email, "name": in.Name, "password": in.Password, "now": now})
 	if IsAbsent(err) {
 		return UserID{}, reason.Refuse(reason.NameTaken, "%s has an account already.", email).Field("email")
 	}
+	if err != nil || in.Identity == nil {
+		return user, err
+	}
+	in.Identity.UserID = user
+	*in.Identity, err = s.addIdentity(ctx, tx, *in.Identity)
 	return user, err
 }
 

@@ -33,7 +33,7 @@ func (s *System) AddPasskey(ctx context.Context, p Passkey) (Passkey, error) {
 		return Passkey{}, err
 	}
 	err := s.run(ctx, func(tx pgx.Tx) (err error) {
-		if _, err := s.ways(ctx, tx, p.UserID); err != nil {
+		if _, err := s.ways(ctx, tx, p.UserID, ""); err != nil {
 			return err
 		}
 		p, err = s.addPasskey(ctx, tx, p)
@@ -64,17 +64,26 @@ func (s *System) addPasskey(ctx context.Context, tx pgx.Tx, p Passkey) (Passkey,
 
 // ways are the ways that a user has to sign in.
 type ways struct {
-	Password bool
-	Passkeys int64
+	Password   bool
+	Passkeys   int64
+	Identities int64
 }
 
-// ways counts them and holds the account's row, so that of two changes at once neither misses the other.
-func (s *System) ways(ctx context.Context, tx pgx.Tx, user UserID) (w ways, err error) {
+// one reports whether there is one alone, and no password.
+func (w ways) one() bool { return !w.Password && w.Passkeys+w.Identities == 1 }
+
+// ways counts them and holds the account's row, so that of two changes at once neither misses the other. Identities are
+// those at issuer.
+func (s *System) ways(ctx context.Context, tx pgx.Tx, user UserID, issuer string) (w ways, err error) {
 	if w.Password, err = value[bool](ctx, tx, `SELECT password <> '' FROM user_account WHERE id = @user FOR UPDATE`,
 		pgx.StrictNamedArgs{"user": user}); err != nil {
 		return ways{}, err
 	}
-	w.Passkeys, err = value[int64](ctx, tx, `SELECT count(*) FROM user_passkey WHERE user_id = @user`, pgx.StrictNamedArgs{"user": user})
+	if w.Passkeys, err = value[int64](ctx, tx, `SELECT count(*) FROM user_passkey WHERE user_id = @user`, pgx.StrictNamedArgs{"user": user}); err != nil {
+		return ways{}, err
+	}
+	w.Identities, err = value[int64](ctx, tx, `SELECT count(*) FROM user_identity WHERE user_id = @user AND issuer = @issuer`,
+		pgx.StrictNamedArgs{"user": user, "issuer": issuer})
 	return w, err
 }
 
@@ -133,10 +142,11 @@ func (s *System) RenamePasskey(ctx context.Context, user UserID, id PasskeyID, n
 	})
 }
 
-// RemovePasskey deletes a user's passkey. Whoever has no password keeps their last one: that is reason.InputInvalid.
-func (s *System) RemovePasskey(ctx context.Context, user UserID, id PasskeyID) error {
+// RemovePasskey deletes a user's passkey. Where it is their last way to sign in, with no password and no identity at
+// issuer, it stays: that is reason.InputInvalid.
+func (s *System) RemovePasskey(ctx context.Context, user UserID, id PasskeyID, issuer string) error {
 	return s.run(ctx, func(tx pgx.Tx) error {
-		w, err := s.ways(ctx, tx, user)
+		w, err := s.ways(ctx, tx, user, issuer)
 		if err != nil {
 			return err
 		}
@@ -146,7 +156,7 @@ func (s *System) RemovePasskey(ctx context.Context, user UserID, id PasskeyID) e
 			return err
 		case n == 0:
 			return reason.NotFound
-		case !w.Password && w.Passkeys == 1:
+		case w.one():
 			return reason.Refuse(reason.InputInvalid, "This is your only way to sign in. Set a password or add another passkey first.")
 		}
 		return nil

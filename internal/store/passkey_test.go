@@ -49,7 +49,7 @@ func TestPasskeysAreListedRenamedAndRemovedByTheirUserAlone(t *testing.T) {
 		t.Errorf("AddPasskey() without a name = %v, want input_invalid", err)
 	}
 	for what, err := range map[string]error{
-		"rename": sys.RenamePasskey(t.Context(), bo, phone.ID, "Mine"), "remove": sys.RemovePasskey(t.Context(), bo, phone.ID),
+		"rename": sys.RenamePasskey(t.Context(), bo, phone.ID, "Mine"), "remove": sys.RemovePasskey(t.Context(), bo, phone.ID, ""),
 	} {
 		if !store.IsAbsent(err) {
 			t.Errorf("%s somebody else's = %v, want not found", what, err)
@@ -65,7 +65,7 @@ func TestPasskeysAreListedRenamedAndRemovedByTheirUserAlone(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].ID != laptop.ID || list[1].Name != "Old phone" || !bytes.Equal(list[1].Credential, phone.Credential) || list[1].LastUsedAt != nil {
 		t.Errorf("Passkeys() = %+v, %v, want Laptop and Old phone", list, err)
 	}
-	if err := sys.RemovePasskey(t.Context(), ana, laptop.ID); err != nil {
+	if err := sys.RemovePasskey(t.Context(), ana, laptop.ID, ""); err != nil {
 		t.Error(err)
 	}
 	if list, err := sys.Passkeys(t.Context(), ana); err != nil || len(list) != 1 {
@@ -81,7 +81,7 @@ func TestWhoeverHasNoPasswordKeepsTheirLastPasskey(t *testing.T) {
 	results := make([]error, len(keys))
 	var both sync.WaitGroup
 	for i, k := range keys { // at once: neither may think that the other stays
-		both.Go(func() { results[i] = sys.RemovePasskey(t.Context(), user, k.ID) })
+		both.Go(func() { results[i] = sys.RemovePasskey(t.Context(), user, k.ID, "") })
 	}
 	both.Wait()
 	if (results[0] == nil) == (results[1] == nil) {
@@ -92,7 +92,7 @@ func TestWhoeverHasNoPasswordKeepsTheirLastPasskey(t *testing.T) {
 		t.Fatalf("Passkeys() = %+v, %v, want one", list, err)
 	}
 	withPassword(t, db, user)
-	if err := sys.RemovePasskey(t.Context(), user, list[0].ID); err != nil {
+	if err := sys.RemovePasskey(t.Context(), user, list[0].ID, ""); err != nil {
 		t.Errorf("RemovePasskey() beside a password = %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestASessionBeginsWithAPasskeyThatIsThere(t *testing.T) {
 	if err := begin("b", bo); !store.IsAbsent(err) {
 		t.Errorf("BeginPasskeySession() of somebody else = %v, want not found", err)
 	}
-	if err := sys.RemovePasskey(t.Context(), ana, key.ID); err != nil {
+	if err := sys.RemovePasskey(t.Context(), ana, key.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := begin("c", ana); !store.IsAbsent(err) {

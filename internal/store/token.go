@@ -19,6 +19,7 @@ const (
 	ConsentTokenPrefix = "grftq_" // what a stored authorization request is known by
 	BrowserTokenPrefix = "grftb_" // what binds one to a browser
 	PasskeyTokenPrefix = "grftp_" // what binds a passkey's challenge to a browser
+	SignOnTokenPrefix  = "grfto_" // what binds a sign-in at a provider to a browser
 )
 
 // A TokenHash is what is stored of an opaque token: its SHA-256.
