@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -17,7 +16,10 @@ const confirmedFor = 15 * time.Minute
 
 // fresh reports whether the viewer signed in or confirmed who they are that recently.
 func (h *Handler) fresh(ctx context.Context) bool {
-	at := max(h.sessions.GetInt64(ctx, keyBegan), h.sessions.GetInt64(ctx, keyConfirmed))
+	at := h.sessions.GetInt64(ctx, keyConfirmed)
+	if !h.sessions.GetBool(ctx, keySignedOn) {
+		at = max(at, h.sessions.GetInt64(ctx, keyBegan))
+	}
 	return h.c.Now().Sub(time.Unix(at, 0)) <= confirmedFor
 }
 
@@ -44,17 +46,24 @@ func (h *Handler) ConfirmPage(w http.ResponseWriter, r *http.Request) error {
 
 // drawConfirm completes v and draws it.
 func (h *Handler) drawConfirm(w http.ResponseWriter, r *http.Request, status int, v web.Confirm) error {
-	ctx, who := r.Context(), viewerOf(r.Context())
-	user, err := h.c.DB.System().UserByEmail(ctx, who.email)
-	if err != nil {
-		return fmt.Errorf("load user: %w", err)
-	}
-	p, err := h.person(ctx, user.ID, "", "")
+	page, err := h.confirmWays(r)
 	if err != nil {
 		return err
 	}
-	v.Focus, v.Email, v.Password, v.Passkeys = h.focus(), who.email, user.Password != "", len(p.passkeys) > 0 && h.hasPasskeys(r)
-	return h.draw(w, r, status, v.Page())
+	page.Next, page.Error = v.Next, v.Error
+	return h.draw(w, r, status, page.Page())
+}
+
+// confirmWays is the page with the ways that the viewer may confirm by. The provider is one where there is no other.
+func (h *Handler) confirmWays(r *http.Request) (web.Confirm, error) {
+	ways, err := h.ways(r.Context())
+	v := web.Confirm{
+		Focus: h.focus(), Email: viewerOf(r.Context()).email, Password: ways.password, Passkeys: len(ways.passkeys) > 0 && h.hasPasskeys(r),
+	}
+	if !v.Password && !v.Passkeys && ways.here > 0 {
+		v.SignOn = h.signOnName()
+	}
+	return v, err
 }
 
 // ConfirmOptions is POST /confirm/passkey: what the browser signs with a passkey of the viewer's.
@@ -85,9 +94,14 @@ func (h *Handler) Confirm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return h.confirmed(ctx, w, r, by, next)
+}
+
+// confirmed ends a confirmation: the viewer proved who they are.
+func (h *Handler) confirmed(ctx context.Context, w http.ResponseWriter, r *http.Request, by proof, next string) error {
 	now := h.c.Now()
 	h.sessions.Put(ctx, keyConfirmed, now.Unix())
-	err = h.renew(ctx, w, by, time.Unix(h.sessions.GetInt64(ctx, keyBegan), 0).Add(sessionLife).Sub(now))
+	err := h.renew(ctx, w, by, time.Unix(h.sessions.GetInt64(ctx, keyBegan), 0).Add(sessionLife).Sub(now))
 	if store.IsAbsent(err) { // what proved it was changed meanwhile
 		toSignIn(w, r)
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/getgraft/graft/internal/upstream"
 )
 
-// Config is what a Handler needs. All of it is required but Address, Stop and Tried.
+// Config is what a Handler needs. All of it is required but Address, SignOn, Stop and Tried.
 type Config struct {
 	DB      *store.DB
 	Catalog *catalog.Catalog
@@ -33,6 +33,8 @@ type Config struct {
 	Audit *audit.Writer
 	// Upstreams are added, tested and changed here.
 	Upstreams *upstream.Source
+	// SignOn is where people may sign in beside here. Nil: nowhere.
+	SignOn *SignOn
 	// Origin is the deployment's own, as in https://graft.example.org: no path, no slash. Under https the session's
 	// cookie is Secure and bound to the host.
 	Origin string

@@ -20,21 +20,25 @@ type invitation struct {
 }
 
 // invitation looks at the invite of the request and uses nothing up.
-func (h *Handler) invitation(r *http.Request) (i invitation, err error) {
-	i.token = r.PathValue("token")
+func (h *Handler) invitation(r *http.Request) (invitation, error) {
+	return h.invitationOf(r.Context(), r.PathValue("token"))
+}
+
+func (h *Handler) invitationOf(ctx context.Context, token string) (i invitation, err error) {
+	i.token = token
 	if !store.WellFormed(store.InviteTokenPrefix, i.token) {
 		return i, reason.Refuse(reason.LinkNotValid, "This invite was used or withdrawn, or has expired.")
 	}
-	if i.Invitation, err = h.c.DB.System().Invitation(r.Context(), i.token); err != nil {
+	if i.Invitation, err = h.c.DB.System().Invitation(ctx, i.token); err != nil {
 		return i, fmt.Errorf("load invite: %w", err)
 	}
-	i.viewer, i.in, err = h.lookUp(r.Context())
+	i.viewer, i.in, err = h.lookUp(ctx)
 	return i, err
 }
 
 func (h *Handler) joinPage(i invitation) web.Join {
 	page := web.Join{
-		Focus: h.focus(), Action: "/invite/" + i.token, OrgName: i.OrgName, MadeBy: i.MadeBy, Role: string(i.Role), Email: web.Field{Value: i.Email},
+		Focus: h.focus(), Action: "/invite/" + i.token, OrgName: i.OrgName, MadeBy: i.MadeBy, Role: string(i.Role), Email: web.Field{Value: i.Email}, SignOn: h.signOnName(),
 	}
 	if i.in {
 		page.As = i.viewer.email
@@ -116,7 +120,7 @@ func (h *Handler) joinByPassword(w http.ResponseWriter, r *http.Request, i invit
 		h.c.Refused(ctx, reason.SignInFailed)
 		return h.drawKnown(w, r, i, reason.SignInFailed.Status())
 	}
-	return h.joinAs(w, r, i, store.Joining{User: user.ID}, user.Password)
+	return h.joinAs(w, r, i, store.Joining{User: user.ID}, proof{password: user.Password})
 }
 
 // drawKnown draws the invite of an address that has an account.
@@ -158,29 +162,32 @@ func (h *Handler) joinByForm(w http.ResponseWriter, r *http.Request, i invitatio
 	if err != nil {
 		return fmt.Errorf("hash password: %w", err)
 	}
-	return h.joinAs(w, r, i, store.Joining{Name: page.Name.Value, Password: phc}, phc)
+	return h.joinAs(w, r, i, store.Joining{Name: page.Name.Value, Password: phc}, proof{password: phc})
 }
 
 // joinAs uses the invite up and signs in. From here on the browser's leaving hides nothing.
-func (h *Handler) joinAs(w http.ResponseWriter, r *http.Request, i invitation, in store.Joining, password string) error {
+func (h *Handler) joinAs(w http.ResponseWriter, r *http.Request, i invitation, in store.Joining, by proof) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), wholeTime)
 	defer cancel()
 	user, _, err := h.c.DB.System().Join(ctx, i.token, in)
-	if ref := reason.Of(err); err != nil && ref.Word == reason.NameTaken {
+	if ref := reason.Of(err); err != nil && ref.Word == reason.NameTaken && ref.Details["field"] == "email" {
 		h.c.Refused(ctx, ref.Word)
 		return h.drawKnown(w, r, i, ref.Status())
 	}
 	if err != nil {
 		return fmt.Errorf("join by invite: %w", err)
 	}
+	if in.Identity != nil {
+		by.identity, by.seen = in.Identity.ID, h.c.Now() // with nothing to lose yet, they may add another way in
+	}
 	m, err := h.joined(ctx, user, i)
 	if err != nil {
 		return err
 	}
-	if err := h.begin(ctx, w, r, user, proof{password: password}, m.Org, joinedFlash(m)); err != nil {
+	if err := h.begin(ctx, w, r, user, by, m.Org, joinedFlash(m)); err != nil {
 		return fmt.Errorf("sign in by an invite: %w", err)
 	}
-	h.recordAs(ctx, newViewer(user, m).caller, "Signed in")
+	h.recordAs(ctx, newViewer(user, m).caller, "Signed in%s", by.with())
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }

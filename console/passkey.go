@@ -164,7 +164,7 @@ func (h *Handler) setChallengeCookie(w http.ResponseWriter, token string, maxAge
 func (h *Handler) takeChallenge(w http.ResponseWriter, r *http.Request) (s webauthn.SessionData, err error) {
 	late := reason.Refuse(reason.SignInFailed, "The passkey was not used within five minutes, or was asked for in another browser. Try again.")
 	c, err := r.Cookie(h.cookieName() + "-passkey")
-	if err != nil || !h.hasPasskeys(r) {
+	if err != nil || !h.hasPasskeys(r) || !store.WellFormed(store.PasskeyTokenPrefix, c.Value) {
 		return s, late
 	}
 	h.setChallengeCookie(w, "", -1)

@@ -84,22 +84,17 @@ func (h *Handler) refuseScript(w http.ResponseWriter, r *http.Request, ref *reas
 
 // passkeyOf is the passkey of the viewer's that the path names, and whether it is the only way that they sign in.
 func (h *Handler) passkeyOf(r *http.Request) (k store.Passkey, only bool, err error) {
-	ctx, who := r.Context(), viewerOf(r.Context())
 	id, err := store.ParseID[store.PasskeyKind](r.PathValue("id"))
 	if err != nil {
 		return store.Passkey{}, false, err
 	}
-	user, err := h.c.DB.System().UserByEmail(ctx, who.email)
-	if err != nil {
-		return store.Passkey{}, false, fmt.Errorf("load user: %w", err)
-	}
-	p, err := h.person(ctx, user.ID, "", "")
+	ways, err := h.ways(r.Context())
 	if err != nil {
 		return store.Passkey{}, false, err
 	}
-	for _, k := range p.passkeys {
+	for _, k := range ways.passkeys {
 		if k.ID == id {
-			return k, user.Password == "" && len(p.passkeys) == 1, nil
+			return k, ways.one(), nil
 		}
 	}
 	return store.Passkey{}, false, reason.NotFound

@@ -30,6 +30,7 @@ const (
 	keyConfirmed = "confirmed" // when they last confirmed who they are, if they did
 	keyAgent     = "agent"     // the User-Agent that they signed in with
 	keyAddress   = "address"   // and where from
+	keySignedOn  = "signed on" // they signed in at the provider, which may have asked them long ago
 )
 
 func (h *Handler) newSessions() *scs.SessionManager {
@@ -101,18 +102,23 @@ func (h *Handler) save(ctx context.Context) error {
 
 type provenKey struct{}
 
-// A proof is what a user proved who they are with: a password, by its hash, or a passkey.
+// A proof is what a user proved who they are with: a password, by its hash, a passkey, or an identity.
 type proof struct {
 	password string
 	passkey  store.PasskeyID
+	identity store.IdentityID
+	seen     time.Time // when the identity's provider last asked them; zero where it does not say
 }
 
 // with is the proof's name in the audit log: nothing for a password, which was the only one for long.
 func (p proof) with() string {
-	if p.passkey.IsZero() {
-		return ""
+	switch {
+	case !p.passkey.IsZero():
+		return " with a passkey"
+	case !p.identity.IsZero():
+		return " with single sign-on"
 	}
-	return " with a passkey"
+	return ""
 }
 
 // begin signs user in, in a session that nobody knew before and that holds nothing of an earlier one. Where what they
@@ -126,6 +132,12 @@ func (h *Handler) begin(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	h.sessions.Put(ctx, keyOrg, org.String())
 	h.sessions.Put(ctx, keyBegan, now)
 	h.sessions.Put(ctx, keySeen, now)
+	if !by.identity.IsZero() {
+		h.sessions.Put(ctx, keySignedOn, true)
+		if !by.seen.IsZero() {
+			h.sessions.Put(ctx, keyConfirmed, min(by.seen.Unix(), now))
+		}
+	}
 	if flash != "" {
 		h.sessions.Put(ctx, keyFlash, flash)
 	}
@@ -225,6 +237,8 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 		return errors.New("a web session begins without anything that was proved")
 	case !by.passkey.IsZero():
 		return s.system.BeginPasskeySession(ctx, store.HashToken(token), user, by.passkey, data, expires)
+	case !by.identity.IsZero():
+		return s.system.BeginIdentitySession(ctx, store.HashToken(token), user, by.identity, data, expires)
 	}
 	return s.system.BeginWebSession(ctx, store.HashToken(token), user, by.password, data, expires)
 }

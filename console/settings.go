@@ -35,7 +35,7 @@ func (h *Handler) settings(r *http.Request) (web.Settings, error) {
 	if err != nil {
 		return web.Settings{}, fmt.Errorf("load user: %w", err)
 	}
-	p, err := h.person(ctx, user.ID, "", "")
+	ways, err := h.ways(ctx)
 	if err != nil {
 		return web.Settings{}, err
 	}
@@ -45,10 +45,13 @@ func (h *Handler) settings(r *http.Request) (web.Settings, error) {
 	}
 	v := web.Settings{
 		Now: h.c.Now(), Name: web.Field{Value: user.Name}, Email: user.Email, HasPassword: user.Password != "",
-		CanAdd: h.hasPasskeys(r), Address: h.c.Origin, Sessions: sessions,
+		CanAdd: h.hasPasskeys(r), Address: h.c.Origin, SignOn: h.signOnName(), Sessions: sessions,
 	}
-	for _, k := range p.passkeys {
+	for _, k := range ways.passkeys {
 		v.Passkeys = append(v.Passkeys, webPasskey(k))
+	}
+	for _, i := range ways.identities {
+		v.Identities = append(v.Identities, h.webIdentity(i))
 	}
 	return v, nil
 }

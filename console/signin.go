@@ -26,7 +26,7 @@ func (h *Handler) SignInPage(w http.ResponseWriter, r *http.Request) error {
 
 // drawSignIn completes v and draws it.
 func (h *Handler) drawSignIn(w http.ResponseWriter, r *http.Request, status int, v web.SignIn) error {
-	v.Focus, v.Passkeys = h.focus(), h.hasPasskeys(r)
+	v.Focus, v.Passkeys, v.SignOn = h.focus(), h.hasPasskeys(r), h.signOnName()
 	if v.Next == "/" {
 		v.Next = ""
 	}

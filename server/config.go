@@ -25,6 +25,7 @@ type Config struct {
 	Database `embed:""`
 	Address  `embed:""`
 	Egress   `embed:""`
+	SignOn   `embed:""`
 
 	OriginsAllow   []string `env:"GRAFT_ORIGINS_ALLOW" help:"Origins of browser clients that may call /mcp; a port may be *. With a loopback origin, http://localhost:* is allowed too."`
 	TrustedProxies []string `env:"GRAFT_TRUSTED_PROXIES" help:"Addresses or CIDRs of proxies whose X-Forwarded-For is believed."`
@@ -215,6 +216,7 @@ func (c Config) settle() (settings, error) {
 	s.account = rate{perAccount * s.signIn.Requests, s.signIn.Window}
 	c.Database.check(&wrong)
 	c.Egress.check(&wrong)
+	c.SignOn.check(&wrong)
 	return s, wrong.err()
 }
 

@@ -69,6 +69,11 @@ func (s *Server) routes() http.Handler {
 			// What a passkey signs is counted apart from what it signed, else each sign-in would be two.
 			asked := r.With(s.c.signIn.limit(s.addressKey, s.failPage))
 			asked.Post("/signin/passkey", s.page(h.SignInOptions))
+			if s.provider != nil {
+				asked.Post("/sign-in/oidc", s.page(h.SignOnBegin))
+				limited.Get(SignOnPath, s.page(h.SignOnBack))
+				asked.Post("/invite/{token}/oidc", s.page(h.JoinSignOn))
+			}
 			r.Get("/setup/{token}", s.page(h.SetupPage))
 			limited.Post("/setup/{token}", s.page(h.Setup))
 			r.Get("/invite/{token}", s.page(h.JoinPage))
@@ -95,6 +100,15 @@ func (s *Server) routes() http.Handler {
 				acts.Post("/settings/passkeys/{id}", s.page(h.PasskeyRename))
 				reads.Get("/settings/passkeys/{id}/remove", s.page(h.PasskeyRemovePage))
 				acts.Post("/settings/passkeys/{id}/remove", s.page(h.PasskeyRemove))
+				if s.provider != nil {
+					acts.With(s.c.signIn.limit(s.addressKey, s.failPage)).Post("/confirm/oidc", s.page(h.ConfirmSignOn))
+					acts.Post("/settings/identities", s.page(h.IdentityAdd))
+					reads.Get("/settings/identities/new", s.page(h.IdentityNew))
+					reads.Get("/settings/identities/{id}", s.page(h.IdentityRenamePage))
+					acts.Post("/settings/identities/{id}", s.page(h.IdentityRename))
+					reads.Get("/settings/identities/{id}/remove", s.page(h.IdentityRemovePage))
+					acts.Post("/settings/identities/{id}/remove", s.page(h.IdentityRemove))
+				}
 				reads.Get("/settings/sessions/end", s.page(h.SessionsEndPage))
 				acts.Post("/settings/sessions/end", s.page(h.SessionsEnd))
 				reads.Get("/settings/sessions/{id}/end", s.page(h.SessionEndPage))

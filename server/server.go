@@ -22,6 +22,7 @@ import (
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/job"
+	"github.com/getgraft/graft/internal/oidc"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/signing"
 	"github.com/getgraft/graft/internal/store"
@@ -73,6 +74,7 @@ type Server struct {
 	keys         *vault.Keyring
 	egress       *egress.Client // to upstreams
 	documents    *egress.Client // to the documents of clients: to public addresses alone
+	provider     *oidc.Provider // where people may sign in too; nil: nowhere
 	upstream     *upstream.Source
 	mcp          *mcp.Handler
 	console      *console.Handler
@@ -181,8 +183,13 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	signOn, err := s.signOn(d.Now)
+	if err != nil {
+		return nil, err
+	}
 	s.console, err = console.New(console.Config{
-		DB: d.DB, Catalog: tools, Desk: s.desk, Consent: s.oauth.Desk(), Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		SignOn: signOn,
+		DB:     d.DB, Catalog: tools, Desk: s.desk, Consent: s.oauth.Desk(), Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
 		Address: s.address, LiveEvery: time.Second, Stop: s.stop, Tried: s.tried, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {
@@ -231,6 +238,9 @@ func (s *Server) Serve(ctx context.Context, l, metricsListener net.Listener) err
 		s.upstream.Keep(background)
 		s.egress.Close()
 		s.documents.Close()
+		if s.provider != nil {
+			s.provider.Close()
+		}
 		return nil
 	})
 	beside.Go(func() error { s.sweep(background); return nil })

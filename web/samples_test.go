@@ -363,6 +363,13 @@ func pages() []sample {
 	passwordless.HasPassword, passwordless.Name, passwordless.Sessions = false, web.Field{Error: "Enter a name."}, passwordless.Sessions[:1]
 	noPasskeys := settings()
 	noPasskeys.CanAdd, noPasskeys.Passkeys, noPasskeys.Address = false, nil, "https://graft.northfield.example"
+	signOn, noIdentity := settings(), settings()
+	signOn.HasPassword, signOn.Passkeys, signOn.SignOn, noIdentity.SignOn = false, nil, "Example ID", "login.a-rather-long-name-of-a-company.example"
+	signOn.Identities = []web.Identity{
+		{Name: "Work", URL: "/settings/identities/idn_1", MadeAt: now.Add(-40 * 24 * time.Hour), UsedAt: now.Add(-3 * time.Hour)},
+		{Name: "The account of the company that we were before", URL: "/settings/identities/idn_2", MadeAt: now.Add(-80 * 24 * time.Hour), Elsewhere: true},
+		{Name: "New", URL: "/settings/identities/idn_3", MadeAt: now.Add(-time.Minute)},
+	}
 	own := shell("settings", "")
 	own.Foot = []web.NavItem{{Label: "Settings", URL: "/settings", Icon: "settings", Current: true}}
 
@@ -380,6 +387,12 @@ func pages() []sample {
 		{"settings", settings().Page()},
 		{"settings-passwordless", passwordless.Page()},
 		{"settings-no-passkeys", noPasskeys.Page()},
+		{"settings-signon", signOn.Page()},
+		{"settings-signon-none", noIdentity.Page()},
+		{"identity-new", web.IdentityNew{Shell: own, Provider: "Example ID", Name: web.Field{Value: "Example ID"}}.Page()},
+		{"identity-rename", web.IdentityRename{Shell: own, Identity: signOn.Identities[0], Name: web.Field{Error: "Enter a name."}}.Page()},
+		{"identity-remove", web.IdentityRemove{Shell: own, Provider: "Example ID", Identity: signOn.Identities[1]}.Page()},
+		{"identity-remove-only", web.IdentityRemove{Shell: own, Provider: "Example ID", Identity: signOn.Identities[0], Only: true}.Page()},
 		{"settings-password", web.SettingsPassword{Shell: own, Password: web.Field{Error: "This is 7 characters long. Use at least 12."}}.Page()},
 		{"passkey-new", web.PasskeyNew{Shell: own, Name: web.Field{Value: "Firefox on Linux"}, Works: true, Error: "This passkey is here already."}.Page()},
 		{"passkey-new-elsewhere", web.PasskeyNew{Shell: own, Address: "https://graft.northfield.example"}.Page()},
@@ -390,6 +403,7 @@ func pages() []sample {
 		{"sessions-end", web.SessionsEnd{Shell: own, Others: 2}.Page()},
 		{"confirm", web.Confirm{Focus: focus(), Email: "rowan@northfield.example", Next: "/agents/agt_1/revoke", Password: true, Passkeys: true, Error: "That is not your password. Try again."}.Page()},
 		{"confirm-passwordless", web.Confirm{Focus: focus(), Email: "rowan@northfield.example", Passkeys: true}.Page()},
+		{"confirm-signon", web.Confirm{Focus: focus(), Email: "rowan@northfield.example", SignOn: "Example ID"}.Page()},
 		{"confirm-neither", web.Confirm{Focus: focus(), Email: "rowan@northfield.example"}.Page()},
 		{"upstreams", web.Upstreams{Shell: shell("upstreams", "linear is added."), Now: now, Rows: upstreams(), Secrets: secrets(), Change: true}.Page()},
 		{"upstreams-empty", web.Upstreams{Shell: shell("upstreams", ""), Now: now, Change: true}.Page()},
@@ -465,6 +479,12 @@ func pages() []sample {
 		{"agent-token", web.AgentToken{Shell: shell("agents", ""), Agent: agents()[1]}.Page()},
 		{"signin", web.SignIn{Focus: focus(), OrgName: "Northfield", Next: "/agents"}.Page()},
 		{"signin-passkeys", web.SignIn{Focus: focus(), OrgName: "Northfield", Next: "/agents", Passkeys: true}.Page()},
+		{"signin-signon", web.SignIn{Focus: focus(), OrgName: "Northfield", Next: "/agents", Passkeys: true, SignOn: "login.a-rather-long-name-of-a-company.example"}.Page()},
+		{"signon-onward", web.SignOnward{Focus: focus(), Provider: "Example ID", URL: "https://login.example.com/authorize?state=abc"}.Page()},
+		{"signon-failed", web.SignOnFailed{
+			Focus: focus(), Provider: "Example ID", Title: "Nobody was signed in", Message: "It was not allowed at Example ID. Nothing was changed.",
+			Words: "You are not a member of the group.", Way: "Back to sign-in", WayURL: "/signin",
+		}.Page()},
 		{"signin-error", web.SignIn{Focus: focus(), Email: "rowan@northfield.example", Error: "That email and password do not belong together. Try again, or ask whoever runs Graft for a new link."}.Page()},
 		{"setup-welcome", web.Setup{Focus: focus(), Action: "/setup/abc", Welcome: true}.Page()},
 		{"setup-welcome-error", web.Setup{

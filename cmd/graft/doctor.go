@@ -42,9 +42,9 @@ func notAsked(format string, args ...any) finding {
 	return finding{NotAsked: true, Found: "not asked: " + fmt.Sprintf(format, args...)}
 }
 
-// ten are the checks, in their order. Every run reports all of them.
-var ten = []string{
-	"settings", "address", "data folder", "postgres binaries", "database", "clock", "roles", "schema", "tenancy", "master key",
+// checks are in their order. Every run reports all of them.
+var checks = []string{
+	"settings", "address", "data folder", "postgres binaries", "single sign-on", "database", "clock", "roles", "schema", "tenancy", "master key",
 }
 
 // An examination is the findings so far.
@@ -52,14 +52,14 @@ type examination []finding
 
 // find reports the next check.
 func (x *examination) find(f finding) {
-	f.Check = ten[len(*x)]
+	f.Check = checks[len(*x)]
 	f.Found = strings.ReplaceAll(f.Found, "\n", "; ") // a line each
 	*x = append(*x, f)
 }
 
 // rest reports that no further check could be asked.
 func (x *examination) rest(format string, args ...any) {
-	for len(*x) < len(ten) {
+	for len(*x) < len(checks) {
 		x.find(notAsked(format, args...))
 	}
 }
@@ -72,6 +72,7 @@ func (c *doctorCmd) Run(ctx context.Context, p *program) error {
 	x.find(c.address(ctx, house))
 	x.find(c.dataFolder(house, looked))
 	x.find(c.binaries())
+	x.find(c.signOn(ctx))
 	switch {
 	case check(c.Database, c.Database.Check()) != nil:
 		x.rest("the settings are wrong")
@@ -205,6 +206,25 @@ func (c *doctorCmd) binaries() finding {
 		return bad("Install Postgres 15 or newer, or npm.", "%v", err)
 	}
 	return good("%s", dir)
+}
+
+// signOn asks the provider where people may sign in for its metadata, as the first of them will.
+func (c *doctorCmd) signOn(ctx context.Context) finding {
+	if c.SignOn == (server.SignOn{}) {
+		return good("not used: GRAFT_OIDC_ISSUER is not set")
+	}
+	if err := c.SignOn.Check(); err != nil {
+		return notAsked("the settings are wrong")
+	}
+	provider, err := c.Provider(c.Public(), time.Now)
+	if err != nil {
+		return bad("", "%v", err)
+	}
+	defer provider.Close()
+	if err := provider.Check(ctx); err != nil {
+		return bad("Look at GRAFT_OIDC_ISSUER and whether the provider runs. Until then nobody signs in with it; graft serve tries again by itself.", "%v", err)
+	}
+	return good("%s answers; it must know %s", c.OIDCIssuer, c.Public()+server.SignOnPath)
 }
 
 func (c *doctorCmd) hasBinaries() bool {

@@ -30,7 +30,7 @@ func TestCommandsMakeNoSecondHouse(t *testing.T) {
 	h.nothingLeft("commands")
 
 	got := h.run("doctor")
-	if got.code != 0 || !strings.Contains(got.out, "10 checks, 0 failed, 6 not asked\n") || strings.Count(got.out, "not asked: there is no Graft in "+h.dir+" yet") != 6 {
+	if got.code != 0 || !strings.Contains(got.out, "11 checks, 0 failed, 6 not asked\n") || strings.Count(got.out, "not asked: there is no Graft in "+h.dir+" yet") != 6 {
 		t.Errorf("doctor where there is no Graft = exit %d\n%s", got.code, got.out)
 	}
 	h.nothingLeft("doctor")
@@ -38,8 +38,8 @@ func TestCommandsMakeNoSecondHouse(t *testing.T) {
 		Check        string
 		OK, NotAsked bool
 	}
-	if err := json.Unmarshal([]byte(h.ok("doctor", "--json")), &list); err != nil || len(list) != 10 || list[9].Check != "master key" || list[9].OK || !list[9].NotAsked {
-		t.Errorf("doctor --json = %+v, %v, want ten findings", list, err)
+	if err := json.Unmarshal([]byte(h.ok("doctor", "--json")), &list); err != nil || len(list) != 11 || list[10].Check != "master key" || list[10].OK || !list[10].NotAsked {
+		t.Errorf("doctor --json = %+v, %v, want eleven findings", list, err)
 	}
 
 	// The same in a folder that is there and empty.
@@ -91,7 +91,7 @@ func TestAMasterKeyThatIsLostIsNotReplaced(t *testing.T) {
 		if got := h.run("serve"); got.code != 1 || got.out != "" || !strings.HasSuffix(got.errout, "graft: "+said+"\n") {
 			t.Errorf("serve with %s = %+v, want exit 1 and %q", what, got, said)
 		}
-		if got := h.run("doctor"); got.code != 1 || !strings.Contains(got.out, "10 checks, 1 failed\n") || !strings.Contains(got.out, said) {
+		if got := h.run("doctor"); got.code != 1 || !strings.Contains(got.out, "11 checks, 1 failed\n") || !strings.Contains(got.out, said) {
 			t.Errorf("doctor with %s = exit %d\n%s\nwant %q", what, got.code, got.out, said)
 		}
 	}

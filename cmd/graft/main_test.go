@@ -90,7 +90,7 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if got := h.run("agent", "revoke", "--name", "hermes"); got.code != 1 || !strings.Contains(got.errout, "no live agent") {
 		t.Errorf("agent revoke again = %+v", got)
 	}
-	if got := h.ok("doctor"); !strings.Contains(got, "10 checks, 0 failed") {
+	if got := h.ok("doctor"); !strings.Contains(got, "11 checks, 0 failed") {
 		t.Errorf("doctor while serving:\n%s", got)
 	}
 	if got := h.ok("migrate", "--json"); !regexp.MustCompile(`^{"schema":\d+}\n$`).MatchString(got) {
@@ -132,7 +132,7 @@ func TestServeAndTheCommandsBesideIt(t *testing.T) {
 	if got := h.run("health", "--json"); got.code != 1 || got.out != "{\"ok\":false}\n" {
 		t.Errorf("health --json without serve = %+v", got)
 	}
-	if got := h.ok("doctor"); !strings.Contains(got, "10 checks, 0 failed\n") || !sealedKeys.MatchString(got) {
+	if got := h.ok("doctor"); !strings.Contains(got, "11 checks, 0 failed\n") || !sealedKeys.MatchString(got) {
 		t.Errorf("doctor without serve:\n%s", got)
 	}
 

@@ -29,13 +29,13 @@ func TestOwnPostgresBeforeAndAfterMigrating(t *testing.T) {
 		}
 	}
 	got := graft("doctor")
-	if got.code != 1 || strings.Count(got.out, "not asked: the schema is older") != 2 || !strings.Contains(got.out, "10 checks, 1 failed, 2 not asked\n") {
+	if got.code != 1 || strings.Count(got.out, "not asked: the schema is older") != 2 || !strings.Contains(got.out, "11 checks, 1 failed, 2 not asked\n") {
 		t.Errorf("doctor before migrating = exit %d\n%s", got.code, got.out)
 	}
 	if got := graft("migrate"); got.code != 0 {
 		t.Fatalf("migrate = %+v", got)
 	}
-	if got := graft("doctor"); got.code != 0 || !strings.Contains(got.out, "10 checks, 0 failed\n") || !strings.Contains(got.out, "none sealed yet") {
+	if got := graft("doctor"); got.code != 0 || !strings.Contains(got.out, "11 checks, 0 failed\n") || !strings.Contains(got.out, "none sealed yet") {
 		t.Errorf("doctor after migrating = exit %d\n%s", got.code, got.out)
 	}
 	if err := h.serve(env...).end(syscall.SIGTERM); err != nil {

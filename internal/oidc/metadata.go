@@ -25,6 +25,8 @@ type metadata struct {
 const (
 	// metadataLife is how long metadata and the keys that were fetched for it are held to.
 	metadataLife = time.Hour
+	// metadataTime is what the provider has to tell it, in which somebody waits.
+	metadataTime = 5 * time.Second
 	// failureLife is how long a provider that could not be used is left alone.
 	failureLife = 5 * time.Second
 )
@@ -67,7 +69,8 @@ func (p *Provider) remembered() (*metadata, error, bool) { //nolint:revive // an
 
 // discover asks the provider.
 func (p *Provider) discover(ctx context.Context) (*metadata, error) {
-	ctx = oidc.ClientContext(ctx, p.way.client(true))
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.way.client(true)), metadataTime)
+	defer cancel()
 	found, err := oidc.NewProvider(ctx, p.c.Issuer)
 	var other *oidc.IssuerMismatchError
 	if errors.As(err, &other) {
@@ -101,7 +104,7 @@ func (p *Provider) discover(ctx context.Context) (*metadata, error) {
 		return nil, unavailable("read the provider's metadata", plainError("its token endpoint does not take client_secret_basic"))
 	}
 	m.endpoint.AuthStyle = oauth2.AuthStyleInHeader
-	m.keys = oidc.NewRemoteKeySet(ctx, says.Keys)
+	m.keys = oidc.NewRemoteKeySet(ctx, says.Keys) // which takes the client of ctx alone
 	return m, nil
 }
 
