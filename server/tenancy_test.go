@@ -20,6 +20,9 @@ import (
 	"github.com/getgraft/graft/server"
 )
 
+// provider is one that nobody asks for anything.
+var provider = server.SignOn{OIDCIssuer: "https://login.example.com", OIDCClientID: "graft", OIDCClientSecret: "secret"}
+
 // routeTable is every route of the gateway as "METHOD pattern".
 func routeTable(t *testing.T) []string {
 	t.Helper()
@@ -29,6 +32,7 @@ func routeTable(t *testing.T) []string {
 	}
 	s, err := server.New(t.Context(), server.Config{
 		Database: server.Database{DatabaseConns: 2, Log: "text"}, Address: server.Address{Listen: "127.0.0.1:0"}, RateMCP: "off", RateSignIn: "off", RateAPI: "off", RateOAuth: "off", RateRegister: "off",
+		SignOn: provider,
 	}, server.Deps{DB: storetest.Open(t, storetest.PrivateURL(t), nil), Master: master, Log: slog.New(slog.DiscardHandler), Version: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +100,11 @@ func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]s
 	if err != nil {
 		t.Fatal(err)
 	}
+	identity, err := system.AddIdentity(ctx, store.Identity{UserID: c.User, Issuer: provider.OIDCIssuer, Subject: c.User.String(), Name: "theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids["settings/identities"] = [2]string{identity.ID.String(), store.NewID[store.IdentityKind](now).String()}
 	ids["settings/passkeys"] = [2]string{key.ID.String(), store.NewID[store.PasskeyKind](now).String()}
 	sessions, err := system.WebSessions(ctx, c.User)
 	if err != nil || len(sessions) != 1 {
@@ -113,7 +122,7 @@ func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]s
 // another kind and with nonsense. The answers are one answer, for an owner as for an auditor, and nothing changes.
 func TestForeignIDsAnswerAsMissingOnes(t *testing.T) {
 	t.Parallel()
-	k := servertest.Start(t, servertest.Options{Private: true})
+	k := servertest.Start(t, servertest.Options{Private: true, Configure: func(c *server.Config) { c.SignOn = provider }})
 	k.Owner = organisation(t, k)
 	theirs := organisation(t, k)
 	owners := k.SignIn(t, theirs)

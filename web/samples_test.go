@@ -264,6 +264,8 @@ func pages() []sample {
 	readsMember.Roles, readsMember.Member = nil, members().Rows[1]
 	joinWrong := join()
 	joinWrong.Name, joinWrong.Password, joinWrong.Error = web.Field{Error: "Enter a name."}, web.Field{Error: "This is 5 characters long. Use at least 12."}, "Nothing was made yet. Two answers need another look."
+	joinSignOn := join()
+	joinSignOn.SignOn = "login.a-rather-long-name-of-a-company.example"
 	joinKnown := join()
 	joinKnown.Known, joinKnown.Error = true, "ana@northfield.example has an account already. Enter its password."
 	joinIn := join()
@@ -433,6 +435,7 @@ func pages() []sample {
 		{"member-remove", web.MemberRemove{Shell: shell("members", ""), Org: "Northfield", Member: members().Rows[1], Agents: 2, Apps: 1, Invites: 1}.Page()},
 		{"member-remove-self", web.MemberRemove{Shell: shell("members", ""), Org: "Northfield", Member: members().Rows[0]}.Page()},
 		{"join", join().Page()},
+		{"join-signon", joinSignOn.Page()},
 		{"join-error", joinWrong.Page()},
 		{"join-known", joinKnown.Page()},
 		{"join-signed-in", joinIn.Page()},
