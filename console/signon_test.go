@@ -500,6 +500,19 @@ func TestAnErrandIsNoChallenge(t *testing.T) {
 	wantStatus(t, b.post("/signin", "passkey", answer), http.StatusUnauthorized)
 }
 
+// An app's request waits while its person signs in at the provider, in the browser that it began in.
+func TestConsentWaitsForTheSignInAtTheProvider(t *testing.T) {
+	t.Parallel()
+	s := startProvided(t)
+	owner := storetest.Organisation(t, s.db)
+	s.bound(t, owner)
+	b := s.browser(t)
+	path := b.asks(claude())
+	wantRedirect(t, b.get(path), "/signin?"+url.Values{"next": {path}}.Encode())
+	wantRedirect(t, s.through(b, "/sign-in/oidc", "next", path), path)
+	b.allows(path, "agent", "new", "name", "Claude").goesTo(t)
+}
+
 func TestTheErrandsCookieIsTheHostsAlone(t *testing.T) {
 	t.Parallel()
 	op := oidctest.Start(t)

@@ -112,11 +112,11 @@ func TestAProviderThatIsAwayStopsNoStart(t *testing.T) {
 	k := servertest.Start(t, servertest.Options{Replicas: 1, Configure: func(c *server.Config) {
 		c.SignOn = server.SignOn{OIDCIssuer: "http://127.0.0.1:1", OIDCClientID: "graft", OIDCClientSecret: "secret"}
 	}})
-	page := ask(t, http.DefaultClient, http.MethodGet, k.URL+"/signin", "")
+	page := ask(t, bare, http.MethodGet, k.URL+"/signin", "")
 	if page.status != http.StatusOK || !strings.Contains(page.body, "Continue with 127.0.0.1:1") {
 		t.Errorf("GET /signin = %d:\n%s", page.status, page.body)
 	}
-	page = ask(t, http.DefaultClient, http.MethodPost, k.URL+"/sign-in/oidc", "", form)
+	page = ask(t, bare, http.MethodPost, k.URL+"/sign-in/oidc", "", form)
 	if page.status != http.StatusBadGateway || !strings.Contains(page.body, "No answer from 127.0.0.1:1") {
 		t.Errorf("POST /sign-in/oidc = %d:\n%s", page.status, page.body)
 	}

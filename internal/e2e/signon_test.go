@@ -9,17 +9,16 @@ import (
 	"github.com/getgraft/graft/internal/servertest"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
-	"github.com/getgraft/graft/server"
 )
 
 // startSignOn starts a gateway where people may sign in at a real provider.
 func startSignOn(t *testing.T) *servertest.Kit {
 	t.Helper()
-	return servertest.Start(t, servertest.Options{Configure: func(c *server.Config) {
-		p := e2e.NewProgram(t, e2e.Server(t, "oidc-provider.mjs")).Start(c.Origin + server.SignOnPath)
+	return servertest.Start(t, servertest.Options{SignOn: func(redirect string) servertest.SignOn {
+		p := e2e.NewProgram(t, e2e.Server(t, "oidc-provider.mjs")).Start(redirect)
 		var said struct{ URL string }
 		p.Next(&said)
-		c.SignOn = server.SignOn{OIDCIssuer: said.URL, OIDCClientID: "graft", OIDCClientSecret: "CANARY-e2e-oidc", OIDCName: "Example ID"}
+		return servertest.SignOn{OIDCIssuer: said.URL, OIDCClientID: "graft", OIDCClientSecret: "CANARY-e2e-oidc", OIDCName: "Example ID"}
 	}})
 }
 

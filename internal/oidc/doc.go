@@ -1,5 +1,5 @@
-// Package oidc signs people in at one provider of the operator's choice (OpenID Connect Core 1.0): the authorization code
-// flow with PKCE, as a confidential client.
+// Package oidc finds out who a person is from one provider of the operator's choice (OpenID Connect Core 1.0). It is a
+// confidential client of the authorization code flow with PKCE; whose account that is, is for others to say.
 //
 // What must always hold:
 //   - A flow is one browser's. Its state, nonce and PKCE verifier follow from a secret that this browser alone keeps, so

@@ -96,7 +96,7 @@ var Table = []Entry{
 	{NotFoundWord, http.StatusNotFound, "It does not exist, or it belongs to someone else.", "Check the id."},
 	{NameTaken, http.StatusConflict, "A live one of that name exists, without regard to case.", "Choose another name."},
 	{Forbidden, http.StatusForbidden, "Your role does not allow it.", "Ask an admin or an owner of the organisation."},
-	{SignInFailed, http.StatusUnauthorized, "Email and password do not fit together, or a passkey belongs to no account here.", "Try again, or use a new one-time link."},
+	{SignInFailed, http.StatusUnauthorized, "Email and password do not fit together, or a passkey or an account at the sign-in provider belongs to nobody here.", "Try again, or use a new one-time link."},
 	{LinkNotValid, http.StatusGone, "The one-time link was used, has expired, or never existed.", "Whoever runs Graft makes a new one with `graft user link`; a new invite, whoever sent it."},
 	{ClientNotProven, http.StatusBadRequest, "An app asked to be connected, and who it is or where the answer goes cannot be proven. Nothing was sent anywhere.", "Connect again from the app. If it stays, tell its maker what the page says."},
 	{ConsentNotValid, http.StatusGone, "The app's request was answered, or is older than ten minutes.", "Connect again from the app."},

@@ -36,6 +36,8 @@ type Options struct {
 	Replicas int
 	// Configure changes the configuration before the replicas start. Until then upstreams may be on loopback.
 	Configure func(*server.Config)
+	// SignOn starts a provider where people may sign in, which leads them back to redirect; nil is none.
+	SignOn func(redirect string) SignOn
 	// Documents are what the operator gives of apps, by their URL.
 	Documents map[string]string
 	// Origin is the deployment's, where it stands behind a proxy of the test's own; "" is the kit's proxy.
@@ -57,6 +59,9 @@ type Options struct {
 	// BodyTime is how long a request's body may take; 0 is the gateway's own.
 	BodyTime time.Duration
 }
+
+// SignOn is what the gateway is told of a provider.
+type SignOn = server.SignOn
 
 // A Kit is a running gateway.
 type Kit struct {
@@ -116,6 +121,9 @@ func Start(t testing.TB, opts Options) *Kit {
 		k.config.Origin = opts.Origin
 	}
 	k.config.OAuthClients = documents(t, opts.Documents)
+	if opts.SignOn != nil {
+		k.config.SignOn = opts.SignOn(k.config.Origin + server.SignOnPath)
+	}
 	if opts.Configure != nil {
 		opts.Configure(&k.config)
 	}

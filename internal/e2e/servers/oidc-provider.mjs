@@ -21,9 +21,9 @@ const http = createServer(async (req, res) => {
   await provider.interactionFinished(req, res, { login: { accountId: new URLSearchParams(body).get("login") } });
 });
 
-// This machine by its name, which to a browser is another site than the gateway at 127.0.0.1.
+// This machine by its address, which to a browser is another site than the gateway at localhost.
 http.listen(0, "127.0.0.1", () => {
-  const issuer = `http://localhost:${http.address().port}`;
+  const issuer = `http://127.0.0.1:${http.address().port}`;
   provider = new Provider(issuer, {
     clients: [{ client_id: "graft", client_secret: "CANARY-e2e-oidc", redirect_uris: [process.argv[2]] }],
     cookies: { keys: ["of a test"] },

@@ -1,3 +1,3 @@
-// Package oidctest is a provider of sign-in for tests, on loopback: its own keys, real HTTP, and every fault that a test
-// asks for.
+// Package oidctest is a provider of sign-in for tests, on loopback, with keys of its own. It speaks real HTTP and makes
+// every mistake that a test asks for.
 package oidctest

@@ -88,8 +88,9 @@ func Start(t testing.TB) *Provider {
 		Key: first(), codes: map[string]grant{}, asked: map[string]int{},
 	}
 	p.Published = []Key{p.Key}
-	p.server = httptest.NewServer(http.HandlerFunc(p.serve))
-	p.URL = p.server.URL
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
+	p.URL = "http://" + p.server.Listener.Addr().String()
+	p.server.Start()
 	t.Cleanup(p.server.Close)
 	return p
 }
@@ -233,7 +234,7 @@ func (p *Provider) Visit(t testing.TB, at string) url.Values {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
+	resp, err := p.server.Client().Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
