@@ -47,10 +47,10 @@ func (p *party) provider(issuer string) *oidc.Provider {
 }
 
 // visit sends a browser of its own there, and returns its flow and what it brings back.
-func (p *party) visit(again bool) (oidc.Flow, url.Values) {
+func (p *party) visit() (oidc.Flow, url.Values) {
 	p.t.Helper()
 	f := oidc.NewFlow(fmt.Sprint("seed ", time.Now().UnixNano()))
-	at, err := p.AuthURL(p.t.Context(), f, again)
+	at, err := p.AuthURL(p.t.Context(), f, false)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func (p *party) visit(again bool) (oidc.Flow, url.Values) {
 // signIn goes there and back.
 func (p *party) signIn() (oidc.Claims, error) {
 	p.t.Helper()
-	f, back := p.visit(false)
+	f, back := p.visit()
 	c, err := p.Finish(p.t.Context(), f, back, time.Time{})
 	p.silent(err)
 	return c, err
@@ -180,7 +180,7 @@ func TestWhatComesBackIsOfTheFlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t)
-			f, back := p.visit(false)
+			f, back := p.visit()
 			spoil(back)
 			c, err := p.Finish(t.Context(), f, back, time.Time{})
 			if p.silent(err); !errors.Is(err, oidc.ErrNotProven) {
@@ -189,19 +189,19 @@ func TestWhatComesBackIsOfTheFlow(t *testing.T) {
 		})
 	}
 	p := start(t)
-	_, back := p.visit(false)
+	_, back := p.visit()
 	other := oidc.NewFlow("another browser")
 	if c, err := p.Finish(t.Context(), other, back, time.Time{}); !errors.Is(err, oidc.ErrNotProven) {
 		t.Errorf("Finish() in another browser = %+v, %v, want it not proven", c, err)
 	}
 	// The verifier of another flow is what the provider refuses.
-	f, back := p.visit(false)
-	_, elsewhere := p.visit(false)
+	f, back := p.visit()
+	_, elsewhere := p.visit()
 	back.Set("code", elsewhere.Get("code"))
 	if c, err := p.Finish(t.Context(), f, back, time.Time{}); !errors.Is(err, oidc.ErrNotProven) || !strings.Contains(err.Error(), "invalid_grant") {
 		t.Errorf("Finish() with the code of another flow = %+v, %v, want invalid_grant", c, err)
 	}
-	f, back = p.visit(false)
+	f, back = p.visit()
 	if _, err := p.Finish(t.Context(), f, back, time.Time{}); err != nil {
 		t.Error(err)
 	}
@@ -214,12 +214,12 @@ func TestAnIssuerThatDoesNotNameItselfNeedNot(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	p.op.Metadata = func(m map[string]any) { delete(m, "authorization_response_iss_parameter_supported") }
-	f, back := p.visit(false)
+	f, back := p.visit()
 	back.Del("iss")
 	if _, err := p.Finish(t.Context(), f, back, time.Time{}); err != nil {
 		t.Error(err)
 	}
-	f, back = p.visit(false)
+	f, back = p.visit()
 	back.Set("iss", "https://evil.example")
 	if _, err := p.Finish(t.Context(), f, back, time.Time{}); !errors.Is(err, oidc.ErrNotProven) {
 		t.Errorf("Finish() from another issuer = %v, want it not proven", err)
@@ -380,6 +380,21 @@ func TestAProviderThatCannotBeUsedIsToldSoAndTriedAgain(t *testing.T) {
 				t.Errorf("signing in once it is mended = %v", err)
 			}
 		})
+	}
+}
+
+func TestAProviderIsNotWaitedForLongerThanItsCaller(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	f, back := p.visit()
+	p.op.Answer = map[string]http.HandlerFunc{"/token": func(_ http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm() // so that the server sees the caller leave
+		<-r.Context().Done()
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := p.Finish(ctx, f, back, time.Time{}); !errors.Is(err, oidc.ErrUnavailable) || !strings.Contains(err.Error(), "in time") {
+		t.Errorf("Finish() = %v, want that it did not answer in time", err)
 	}
 }
 

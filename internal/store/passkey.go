@@ -178,7 +178,7 @@ func (s *System) BeginPasskeySession(ctx context.Context, hash TokenHash, user U
 	})
 }
 
-// HoldChallenge keeps what a browser was asked to sign, by the hash of its cookie. It is a browser session of nobody, so
+// HoldChallenge keeps what a browser was asked to sign, or was sent to a provider for, by the hash of its cookie. It is a browser session of nobody, so
 // that it is swept with them, and no session that WebSession reads.
 func (s *System) HoldChallenge(ctx context.Context, hash TokenHash, data []byte, expires time.Time) error {
 	return s.run(ctx, func(tx pgx.Tx) error {
