@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -383,6 +386,35 @@ func TestAProviderThatCannotBeUsedIsToldSoAndTriedAgain(t *testing.T) {
 	}
 }
 
+// The issuer's host may be private, as the operator's word; another that it names may not, and is not even connected to.
+func TestWhatTheProviderNamesIsItsOwnHostOrPublic(t *testing.T) {
+	t.Parallel()
+	inside := httptest.NewUnstartedServer(http.NotFoundHandler())
+	var connections atomic.Int64
+	inside.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	inside.StartTLS()
+	defer inside.Close()
+	_, port, err := net.SplitHostPort(inside.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const said = "does not lead to a public address"
+	for _, name := range []string{"jwks_uri", "token_endpoint"} {
+		p := start(t)
+		p.op.Metadata = func(m map[string]any) { m[name] = "https://localhost:" + port + "/" }
+		if _, err := p.signIn(); !errors.Is(err, oidc.ErrUnavailable) || !strings.Contains(err.Error(), said) {
+			t.Errorf("%s on the inside = %v, want that it %s", name, err, said)
+		}
+	}
+	if n := connections.Load(); n != 0 {
+		t.Errorf("%d connections went inside, want none", n)
+	}
+}
+
 func TestAProviderIsNotWaitedForLongerThanItsCaller(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -425,7 +457,7 @@ func TestManyAskOnce(t *testing.T) {
 	p.op.Answer = map[string]http.HandlerFunc{"/.well-known/openid-configuration": func(w http.ResponseWriter, _ *http.Request) {
 		reached <- struct{}{}
 		<-gate
-		w.WriteHeader(http.StatusBadGateway)
+		p.op.Tell(w)
 	}}
 	first, leave := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -434,8 +466,8 @@ func TestManyAskOnce(t *testing.T) {
 	leave()
 	for range 5 {
 		all.Go(func() {
-			if err := p.Check(t.Context()); !errors.Is(err, oidc.ErrUnavailable) {
-				t.Errorf("Check() = %v, want it unavailable", err)
+			if err := p.Check(t.Context()); err != nil {
+				t.Errorf("Check() beside one who left = %v", err)
 			}
 		})
 	}

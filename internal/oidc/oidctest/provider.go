@@ -112,7 +112,7 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
-		p.metadata(w)
+		p.Tell(w)
 	case "/authorize":
 		p.authorize(w, r)
 	case "/token":
@@ -124,7 +124,8 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *Provider) metadata(w http.ResponseWriter) {
+// Tell answers with what the provider says of itself.
+func (p *Provider) Tell(w http.ResponseWriter) {
 	says := map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
