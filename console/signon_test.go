@@ -452,6 +452,9 @@ func TestWhoHasNoOtherWayConfirmsAtTheProvider(t *testing.T) {
 	refused("You were not asked anew")
 	s.op.SignedIn, s.op.Subject = s.clock.now(), "somebody else"
 	refused("That is not your account")
+	s.op.Subject = "of another account"
+	s.bound(t, storetest.Organisation(t, s.db))
+	refused("That is not your account")
 	s.op.Subject = mine
 	old := b.cookie()
 	wantRedirect(t, s.through(b, "/confirm/oidc", "next", "/settings/password"), "/settings/password")
@@ -493,7 +496,9 @@ func TestAnErrandIsNoChallenge(t *testing.T) {
 	device := s.authenticator(t)
 	s.signedIn(t, owner).addPasskey(device, "Laptop")
 	b := s.browser(t)
-	answer := device.get(b.asked("/signin/passkey"))
+	asked := b.asked("/signin/passkey")
+	asked.Get.Challenge = "" // which an errand would be read as
+	answer := device.get(asked)
 	s.visit(t, b.post("/sign-in/oidc"))
 	u, _ := url.Parse(s.url)
 	b.http.Jar.SetCookies(u, []*http.Cookie{{Name: "graft-passkey", Value: b.named("graft-oidc"), Path: "/"}})

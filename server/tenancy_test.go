@@ -223,8 +223,11 @@ var requestID = regexp.MustCompile(`[a-z2-7]{16}`)
 // listed.
 func TestEveryRouteWantsToKnowWhoAsks(t *testing.T) {
 	t.Parallel()
-	k := servertest.Start(t, servertest.Options{})
-	open := []string{"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}", "GET /invite/{token}", "POST /invite/{token}", "POST /signin/passkey", "POST /setup/{token}/passkey"}
+	k := servertest.Start(t, servertest.Options{Configure: func(c *server.Config) { c.SignOn = provider }})
+	open := []string{
+		"GET /healthz", "GET /readyz", "GET /favicon.ico", "GET /signin", "POST /signin", "GET /setup/{token}", "POST /setup/{token}", "GET /invite/{token}", "POST /invite/{token}", "POST /signin/passkey", "POST /setup/{token}/passkey",
+		"POST /sign-in/oidc", "GET /sign-in/oidc/callback", "POST /invite/{token}/oidc",
+	}
 	// The authorization server proves clients itself, and a person later.
 	proves := regexp.MustCompile(`^/\.well-known/|^/mcp/\.well-known/|^/mcp/oauth/(register|authorize|token|revoke)$`)
 	seen := 0
