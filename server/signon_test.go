@@ -121,3 +121,19 @@ func TestAProviderThatIsAwayStopsNoStart(t *testing.T) {
 		t.Errorf("POST /sign-in/oidc = %d:\n%s", page.status, page.body)
 	}
 }
+
+func TestAttemptsAtTheProviderAreCountedAsThoseWithAPassword(t *testing.T) {
+	t.Parallel()
+	k := servertest.Start(t, servertest.Options{Replicas: 1, Configure: func(c *server.Config) { c.SignOn, c.RateSignIn = provider, "2/m" }})
+	for route, want := range map[string]int{"GET " + server.SignOnPath: http.StatusUnauthorized, "POST /invite/nothing/oidc": http.StatusGone} {
+		method, path, _ := strings.Cut(route, " ")
+		for n := range 3 {
+			if n == 2 {
+				want = http.StatusTooManyRequests
+			}
+			if a := ask(t, bare, method, k.URL+path, "", form); a.status != want {
+				t.Errorf("%s for the %d. time = %d, want %d", route, n+1, a.status, want)
+			}
+		}
+	}
+}
