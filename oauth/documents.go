@@ -224,7 +224,7 @@ func checkAnswer(url string, status int, h http.Header) *reason.Refusal {
 		return badDocument(url, "the answer has status %d, not 200", status)
 	}
 	if e := h.Get("Content-Encoding"); e != "" && e != "identity" {
-		return badDocument(url, "it comes compressed, although that was not asked for")
+		return badDocument(url, "it comes in an encoding that was not asked for")
 	}
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || kind != "application/json" && (!strings.HasPrefix(kind, "application/") || !strings.HasSuffix(kind, "+json")) {

@@ -109,7 +109,7 @@ func TestAttack21(t *testing.T) {
 		"/redirect":      "redirected elsewhere",
 		"/redirect-kept": "redirected elsewhere",
 		"/long":          "longer than 5120 bytes",
-		"/bomb":          "compressed",
+		"/bomb":          "longer than 5120 bytes",
 		"/hidden-bomb":   "not a JSON object",
 		"/mismatch":      "client_id is not exactly",
 		"/slash":         "client_id is not exactly",

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"time"
 )
 
@@ -28,7 +29,7 @@ type Config struct {
 type Limits struct {
 	Call                time.Duration // from the call's beginning to the last byte of the answer; 30 s
 	RequestBody         int64         // bytes; 10 MiB
-	ResponseBody        int64         // bytes, as they come; 10 MiB
+	ResponseBody        int64         // bytes, as they come and decompressed; 10 MiB
 	ResponseHeaderBytes int64         // 64 KiB
 	ResponseHeaders     int           // lines; 256
 }
@@ -119,5 +120,8 @@ func (c *Client) Do(ctx context.Context, req Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Response{Status: s.Status, Header: s.Header, Body: body}, nil
+	if s.sized {
+		s.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	return &Response{Status: s.Status, Header: s.Header, Body: body, Redacted: s.Redacted}, nil
 }

@@ -2,7 +2,6 @@ package egress_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -256,29 +255,6 @@ func serveRaw(t testing.TB, serve func(net.Conn)) (base string, served <-chan st
 	return "http://" + l.Addr().String(), each
 }
 
-func TestCompressedAnswerIsPassedThrough(t *testing.T) {
-	t.Parallel()
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	_, _ = z.Write([]byte("hello"))
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c, base := startVendor(t, egress.Limits{}, func(w http.ResponseWriter, r *http.Request) {
-		if got := r.Header["Accept-Encoding"]; !cmp.Equal(got, []string{"identity"}) {
-			t.Errorf("Accept-Encoding = %q, want identity", got)
-		}
-		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(zipped.Bytes())
-	})
-	for _, accept := range []http.Header{nil, {"Accept-Encoding": {"br", "gzip"}}, {"accept-encoding": {"gzip"}}} {
-		resp, err := c.Do(t.Context(), egress.Request{URL: base, Hosts: hostsOf(t, base), Header: accept})
-		if err != nil || !bytes.Equal(resp.Body, zipped.Bytes()) || resp.Header.Get("Content-Encoding") != "gzip" {
-			t.Errorf("with %v: %+v, %v, want the gzip bytes and their header", accept, resp, err)
-		}
-	}
-}
-
 func TestHeadersOfTheConnectionAndOfTheCallerAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	got := make(chan http.Header, 1)
@@ -286,7 +262,7 @@ func TestHeadersOfTheConnectionAndOfTheCallerAreNotForwarded(t *testing.T) {
 		h := r.Header.Clone()
 		h.Set("Seen-Host", r.Host)
 		got <- h
-		for _, name := range []string{"Keep-Alive", "Proxy-Authenticate", "Upgrade", "X-Named", "X-Kept"} {
+		for _, name := range []string{"Keep-Alive", "Proxy-Authenticate", "Upgrade", "X-Named", "X-Graft-Redacted", "X-Kept"} {
 			w.Header().Set(name, "x")
 		}
 		w.Header().Set("Connection", "keep-alive, x-named")
@@ -297,6 +273,8 @@ func TestHeadersOfTheConnectionAndOfTheCallerAreNotForwarded(t *testing.T) {
 		"Connection": {"close, X-Named", "x-named-too"}, "X-Named": {"x"}, "X-Named-Too": {"x"}, "Keep-Alive": {"x"},
 		"Proxy-Connection": {"x"}, "TE": {"trailers"}, "Trailer": {"x"}, "Transfer-Encoding": {"chunked"}, "Upgrade": {"websocket"},
 		"authorization": {"Bearer mine"}, "Authorization": {"Bearer mine"}, "proxy-authorization": {"x"}, "cookie": {"a=b"}, "Cookie": {"a=b"},
+		"X-Forwarded-For": {"10.0.0.1"}, "x-forwarded-host": {"a"}, "Forwarded": {"for=x"}, "Via": {"x"}, "Traceparent": {"x"}, "tracestate": {"x"}, "baggage": {"x"},
+		"X-Amzn-Trace-Id": {"x"}, "X-Amz-Cf-Id": {"x"}, "CloudFront-Viewer-Country": {"x"}, "Proxy-Anything": {"x"}, "X-Real-IP": {"x"}, "X-Graft-Token": {"x"},
 		"Host": {"evil.test"}, "host": {"evil.test"}, "Content-Length": {"5"}, "Expect": {"100-continue"},
 		"x-kept": {"1"}, "X-Kept": {"2"}, "X-Empty": {""},
 	}})
@@ -437,17 +415,18 @@ func TestFailuresAreNamed(t *testing.T) {
 
 func TestHeaderTraceOfTheCallerIsNotShownTheCredential(t *testing.T) {
 	t.Parallel()
-	c, base := startVendor(t, egress.Limits{}, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
-	})
+	arrived := make(chan string, 1)
+	c, base := startVendor(t, egress.Limits{}, func(_ http.ResponseWriter, r *http.Request) { arrived <- r.Header.Get("Authorization") })
 	var connects atomic.Int32
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 		WroteHeaderField: func(key string, value []string) { t.Errorf("trace got %s: %q", key, value) },
 		ConnectStart:     func(_, _ string) { connects.Add(1) },
 	})
-	resp, err := c.Do(ctx, egress.Request{URL: base, Hosts: hostsOf(t, base), Inject: []egress.Injection{bearer(t, canary)}})
-	if err != nil || string(resp.Body) != "Bearer "+canary {
-		t.Errorf("Do = %+v, %v, want the credential to arrive", resp, err)
+	if _, err := c.Do(ctx, egress.Request{URL: base, Hosts: hostsOf(t, base), Inject: []egress.Injection{bearer(t, canary)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-arrived; got != "Bearer "+canary {
+		t.Errorf("Authorization = %q, want the credential to arrive", got)
 	}
 	if connects.Load() == 0 {
 		t.Error("the trace of connections got nothing")

@@ -65,6 +65,8 @@ func cause(err error) (code, sentence string) {
 		op          *net.OpError
 	)
 	switch {
+	case errors.Is(err, errEncoding):
+		return "encoding", "%s sent a body that is not in the encoding it names."
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "dns", "The name of %s does not exist."
 	case errors.As(err, &dns):

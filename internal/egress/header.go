@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -20,6 +21,19 @@ var hopByHop = []string{
 // there is none.
 var ours = []string{
 	"Accept-Encoding", "Authorization", "Content-Length", "Cookie", "Expect", "Host", "Proxy-Authorization",
+}
+
+// inbound are request headers that say how a request came to us, or belong to the trace of our own. They are for nobody
+// else, and a vendor may believe what they say of an address.
+var inbound = []string{
+	"Baggage", "Forwarded", "Traceparent", "Tracestate", "Via", "X-Amz-Cf-Id", "X-Amzn-Trace-Id", "X-Real-Ip",
+}
+
+// inboundPrefixes are what names of more of them begin with.
+var inboundPrefixes = []string{"Cloudfront-", "Proxy-", "X-Forwarded-", "X-Graft-"}
+
+func isInbound(name string) bool {
+	return slices.Contains(inbound, name) || slices.ContainsFunc(inboundPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // forwarded returns the headers of a caller that are sent on.
@@ -45,10 +59,15 @@ func forwarded(given http.Header) (http.Header, error) {
 	for _, name := range ours {
 		delete(h, name)
 	}
+	for name := range h {
+		if isInbound(name) {
+			delete(h, name)
+		}
+	}
 	if h.Get("User-Agent") == "" {
 		h.Set("User-Agent", "Graft")
 	}
-	// Bodies are passed on as they come, so the plain form is asked for.
+	// What is passed on, and searched for secrets, is the plain form, so that is asked for.
 	h.Set("Accept-Encoding", "identity")
 	return h, nil
 }

@@ -13,15 +13,23 @@ import (
 	"github.com/getgraft/graft/internal/reason"
 )
 
-// Hosts is the set of origins (RFC 6454 §4: scheme, host and port) that a request may go to. The zero value is
-// the empty set, which lets nothing through.
+// Hosts is the set of places that a request may go to: origins (RFC 6454 §4: scheme, host and port), each whole or below a
+// path. The zero value is the empty set, which lets nothing through.
 type Hosts struct {
-	origins []origin
+	places []place
 }
 
-// ParseHosts makes a set of entries such as "api.github.com", "api.github.com:8443" and "http://10.0.0.5:8080".
-// The scheme is https and the port is the scheme's where an entry says nothing else. An error is a
-// *reason.Refusal about the field "hosts".
+// A place is an origin, or what it has below a path.
+type place struct {
+	origin
+	path string // as prefixOf makes it; "" is all of the origin
+}
+
+func (p place) String() string { return p.origin.String() + p.path }
+
+// ParseHosts makes a set of entries such as "api.github.com", "api.github.com:8443", "http://10.0.0.5:8080" and
+// "https://gitlab.example.com/api/v4". The scheme is https and the port is the scheme's where an entry says nothing else. A
+// path lets through what is at it and below it, by whole segments. An error is a *reason.Refusal about the field "hosts".
 func ParseHosts(entries ...string) (Hosts, error) {
 	var h Hosts
 	for _, entry := range entries {
@@ -29,15 +37,19 @@ func ParseHosts(entries ...string) (Hosts, error) {
 			entry = "https://" + entry
 		}
 		u, err := url.Parse(entry)
-		if err != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-			return Hosts{}, reason.Refuse(reason.InputInvalid, "A host is a name with an optional scheme and port, such as api.example.com.").Field("hosts")
+		if err != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(entry, "#") {
+			return Hosts{}, reason.Refuse(reason.InputInvalid, "A host is a name with an optional scheme, port and path, such as api.example.com.").Field("hosts")
 		}
 		o, refusal := originOf(u)
 		if refusal != nil {
 			return Hosts{}, refusal.Field("hosts")
 		}
-		if !h.has(o) {
-			h.origins = append(h.origins, o)
+		path, ok := prefixOf(u)
+		if !ok {
+			return Hosts{}, reason.Refuse(reason.InputInvalid, "The path after the host has an empty segment, a dot segment or an encoded slash.").Field("hosts")
+		}
+		if p := (place{o, path}); !slices.Contains(h.places, p) {
+			h.places = append(h.places, p)
 		}
 	}
 	return h, nil
@@ -45,14 +57,39 @@ func ParseHosts(entries ...string) (Hosts, error) {
 
 // Strings returns the entries in their canonical form, as ParseHosts takes them.
 func (h Hosts) Strings() []string {
-	entries := make([]string, len(h.origins))
-	for i, o := range h.origins {
-		entries[i] = o.String()
+	entries := make([]string, len(h.places))
+	for i, p := range h.places {
+		entries[i] = p.String()
 	}
 	return entries
 }
 
-func (h Hosts) has(o origin) bool { return slices.Contains(h.origins, o) }
+// check refuses a URL, which leads to an origin, unless the set has it.
+func (h Hosts) check(to origin, u *url.URL) *reason.Refusal {
+	known := false
+	for _, p := range h.places {
+		if p.origin != to {
+			continue
+		}
+		if p.path == "" {
+			return nil
+		}
+		known = true
+	}
+	if !known {
+		return reason.Refuse(reason.HostNotInSet, "%s is not a host that this request may go to.", to).With("hosts", h.Strings())
+	}
+	path := u.EscapedPath()
+	if !staysBelow(path) {
+		return reason.Refuse(reason.InputInvalid, "The path has an empty segment, a dot segment or a backslash, which may lead elsewhere than it says.").Field("url")
+	}
+	for _, p := range h.places {
+		if p.origin == to && isBelow(path, p.path) {
+			return nil
+		}
+	}
+	return reason.Refuse(reason.HostNotInSet, "The path is not one that this request may go to on %s.", to).With("hosts", h.Strings())
+}
 
 // An origin is where a request goes, in its one canonical spelling: two origins are the same place if and only
 // if they are ==.

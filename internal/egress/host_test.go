@@ -42,6 +42,11 @@ func TestHostsHaveOneSpelling(t *testing.T) {
 		{"[2001:4860:4860::8888]:8443", "[2001:4860:4860::8888]:8443"},
 		{"0xample.com", "0xample.com"},
 		{"1.2.3.com", "1.2.3.com"},
+		{"api.github.com/v3", "api.github.com/v3"},
+		{"https://API.github.com:443/v3/", "api.github.com/v3"},
+		{"http://10.0.0.5:8080/a/B%20c", "http://10.0.0.5:8080/a/B%20c"},
+		{"api.github.com/bücher", "api.github.com/b%C3%BCcher"},
+		{"[2001:db8::1]/x", "[2001:db8::1]/x"},
 	} {
 		h, err := egress.ParseHosts(c.entry)
 		if err != nil {
@@ -57,10 +62,11 @@ func TestHostsHaveOneSpelling(t *testing.T) {
 func TestWhatIsNotAHostIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []string{
-		"", " ", "https://", "ftp://api.github.com", "user@api.github.com", "https://u:p@api.github.com", "api.github.com/v3",
+		"", " ", "https://", "ftp://api.github.com", "user@api.github.com", "https://u:p@api.github.com",
 		"api.github.com?x", "api.github.com?", "api.github.com#x", "api github.com", "api..github.com", ".github.com", "*.github.com",
 		"api.github.com:0", "api.github.com:65536", "api.github.com:x", "127.1", "0x7f.1", "2130706433", "::1", "[::1%25lo]", "[::1", "a\x00b", "a\nb",
-		strings.Repeat("a.", 127) + "com", "xn--a",
+		strings.Repeat("a.", 127) + "com", "xn--a", "api.github.com//", "api.github.com//v3", "api.github.com/v3//x", "api.github.com/..", "api.github.com/v3/../x",
+		"api.github.com/./v3", "api.github.com/%2e%2E/x", "api.github.com/v3%2Fx", "api.github.com/v3%5cx", `api.github.com/v3\x`, "api.github.com/..;/x", "api.github.com/v3#",
 	} {
 		if h, err := egress.ParseHosts("api.example.com", entry); err == nil {
 			t.Errorf("ParseHosts(%q) = %v, want a refusal", entry, h.Strings())
@@ -121,7 +127,7 @@ func FuzzParseHosts(f *testing.F) {
 			f.Add(u.Host)
 		}
 	}
-	for _, seed := range []string{"api.github.com", "API.Example.com.:443", "bücher.example:8443", "[::ffff:8.8.8.8]", "http://10.0.0.1:80", "[2001:db8::1]:8443", "my_tools"} {
+	for _, seed := range []string{"api.github.com", "API.Example.com.:443", "bücher.example:8443", "[::ffff:8.8.8.8]", "http://10.0.0.1:80", "[2001:db8::1]:8443", "my_tools", "x.test/v2", "x.test/a/../b", "x.test/a%2e", "x.test/ü"} {
 		f.Add(seed)
 	}
 	name := regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
@@ -143,7 +149,7 @@ func FuzzParseHosts(f *testing.F) {
 			canonical = "https://" + canonical
 		}
 		u, err := url.Parse(canonical)
-		if err != nil || u.String() != canonical || u.Path != "" || u.User != nil {
+		if err != nil || u.String() != canonical || u.User != nil || strings.HasSuffix(u.Path, "/") {
 			t.Fatalf("ParseHosts(%q) = %q, which reads as %v, %v", entry, canonical, u, err)
 		}
 		host := u.Hostname()

@@ -41,9 +41,8 @@ func assertNoCanary(t testing.TB, err error) {
 
 func TestCredentialIsInjected(t *testing.T) {
 	t.Parallel()
-	c, base := startVendor(t, egress.Limits{}, func(w http.ResponseWriter, r *http.Request) {
-		_ = json.NewEncoder(w).Encode(r.Header)
-	})
+	arrived := make(chan http.Header, 1)
+	c, base := startVendor(t, egress.Limits{}, func(_ http.ResponseWriter, r *http.Request) { arrived <- r.Header })
 	keys, err := vault.ParseMasterKeys(vault.GenerateMasterKey())
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +73,7 @@ func TestCredentialIsInjected(t *testing.T) {
 			t.Errorf("Header(%q, %q): %v", in.header, in.prefix, err)
 			continue
 		}
-		resp, err := c.Do(t.Context(), egress.Request{
+		_, err = c.Do(t.Context(), egress.Request{
 			URL: base, Hosts: hostsOf(t, base), Inject: []egress.Injection{{}, injection},
 			Header: http.Header{"Authorization": {"Bearer mine"}, "x-api-key": {"mine"}},
 		})
@@ -82,11 +81,7 @@ func TestCredentialIsInjected(t *testing.T) {
 			t.Errorf("%s: %v", in.header, err)
 			continue
 		}
-		var got http.Header
-		if err := json.Unmarshal(resp.Body, &got); err != nil {
-			t.Fatal(err)
-		}
-		if values := got[in.name]; len(values) != 1 || values[0] != in.want {
+		if values := (<-arrived)[in.name]; len(values) != 1 || values[0] != in.want {
 			t.Errorf("%s = %q, want %q", in.name, values, in.want)
 		}
 	}

@@ -29,16 +29,24 @@ type Request struct {
 	Timeout time.Duration
 	// Silence is how long the other side may send nothing before the call ends; 0 is as long as it likes.
 	Silence time.Duration
+	// Follow is how many redirects are followed, 3 at most: of GET and HEAD, and the 303 that another method is answered with.
+	// Each hop is decided as the request was, and one to where it may not go, from https to http, or that would do something
+	// again is returned as the answer. The credential goes to the request's own origin alone.
+	Follow int
+
 	// AnswerLimit is in place of Limits.ResponseBody where it is not 0.
 	AnswerLimit int64
 }
 
-// A Response is the whole answer to a Request. Redirects are answers like any other, and a compressed body is
-// left compressed.
+// A Response is the whole answer to a Request. Redirects are answers like any other, unless they are followed. A body that is
+// compressed although that is not asked for is decompressed, once: gzip, deflate, zstd and br. What else it may be encoded
+// with is left as it is, and refused if a credential went out, which could not be found in it. Cookies are handed over
+// like any header, and not kept.
 type Response struct {
-	Status int
-	Header http.Header // without those of the connection
-	Body   []byte
+	Status   int
+	Header   http.Header // without those of the connection
+	Body     []byte
+	Redacted bool // the other side sent a secret back, in whose place there is now "[redacted]"
 }
 
 // target returns where the request goes, once the host set and the address policy have passed it.
@@ -52,8 +60,8 @@ func (c *Client) target(ctx context.Context, req Request) (*url.URL, origin, err
 	if refusal != nil {
 		return nil, origin{}, refusal.Field("url")
 	}
-	if !req.Hosts.has(to) {
-		return nil, origin{}, reason.Refuse(reason.HostNotInSet, "%s is not a host that this request may go to.", to).With("hosts", req.Hosts.Strings())
+	if refusal := req.Hosts.check(to, u); refusal != nil {
+		return nil, origin{}, refusal
 	}
 	if err := c.policy.checkOrigin(to, req.OwnPort); err != nil {
 		return nil, origin{}, failure(ctx, to, err)
