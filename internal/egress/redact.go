@@ -51,7 +51,7 @@ func newRedactor(secrets []vault.Secret) (*redactor, error) {
 	r := &redactor{needles: needles{arena: make([]byte, 0, 2048), ends: make([]int, 0, 64)}}
 	for _, secret := range secrets {
 		err := secret.Reveal(func(plain []byte) error {
-			r.needles.secret(plain)
+			r.needles.addSecret(plain)
 			return nil
 		})
 		if err != nil {

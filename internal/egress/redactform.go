@@ -54,8 +54,8 @@ func (n *needles) add(size int, write func(dst []byte) []byte) {
 	n.ends = append(n.ends, len(n.arena))
 }
 
-// secret adds every form that a secret is written in.
-func (n *needles) secret(plain []byte) {
+// addSecret adds every form that a secret is written in.
+func (n *needles) addSecret(plain []byte) {
 	if len(plain) < minNeedle {
 		return
 	}
@@ -63,7 +63,7 @@ func (n *needles) secret(plain []byte) {
 	n.base64(plain)
 	n.hex(plain)
 	if scheme, rest, ok := bytes.Cut(plain, []byte(" ")); ok && isScheme(scheme) { // typed as a header's whole value
-		n.secret(bytes.TrimLeft(rest, " "))
+		n.addSecret(bytes.TrimLeft(rest, " "))
 	}
 }
 
@@ -91,11 +91,27 @@ func (n *needles) text(plain []byte) {
 	}
 }
 
+// kept are the characters, beside letters and digits, that somebody leaves as they are in a URL.
+var kept = []string{
+	"-._~",                 // RFC 3986 §2.3, and most libraries
+	"-._",                  // PHP
+	"-._*",                 // forms (WHATWG URL §5.2), Java
+	"-._~/",                // Python
+	"-._~!'()*",            // encodeURIComponent
+	"-._~$&+=:@",           // Go's PathEscape
+	"-._~!$&'()*+,;=:@",    // RFC 3986 §3.3, a segment
+	"-._~!$&'()*+,;=:@/?#", // encodeURI
+	"-._*+@/",              // escape
+}
+
 // partly adds a secret with those of its characters escaped that one library or another escapes.
 func (n *needles) partly(plain []byte, digits string) {
-	for _, keep := range []string{"-._~", "-._*", "-._~!'()*", "-._~!$&'()*+,;=:@", "-._~!$&'()*+,;=:@/?#"} {
+	spaced := bytes.IndexByte(plain, ' ') >= 0
+	for _, keep := range kept {
 		n.add(3*len(plain), func(dst []byte) []byte { return percent(dst, plain, keep, digits, false) })
-		n.add(3*len(plain), func(dst []byte) []byte { return percent(dst, plain, keep, digits, true) })
+		if spaced {
+			n.add(3*len(plain), func(dst []byte) []byte { return percent(dst, plain, keep, digits, true) })
+		}
 	}
 	for _, also := range []string{"", "/", "/<>&'`+", "/<>&", "<>&", "<>&'`+"} {
 		for _, ascii := range []bool{false, true} {
@@ -103,8 +119,8 @@ func (n *needles) partly(plain []byte, digits string) {
 		}
 	}
 	n.add(8*len(plain), func(dst []byte) []byte { return twice(dst, plain) }) // a JSON text in a JSON string
-	n.add(6*len(plain), func(dst []byte) []byte { return html(dst, plain, "&#34;", "&#39;") })
-	n.add(6*len(plain), func(dst []byte) []byte { return html(dst, plain, "&quot;", "&#x27;") })
+	n.add(6*len(plain), func(dst []byte) []byte { return htmlEscape(dst, plain, "&#34;", "&#39;") })
+	n.add(6*len(plain), func(dst []byte) []byte { return htmlEscape(dst, plain, "&quot;", "&#x27;") })
 }
 
 // isUnreserved reports whether plain stands in URLs (RFC 3986 §2.3), JSON and HTML as it is.
@@ -214,7 +230,7 @@ func twice(dst, plain []byte) []byte {
 	return jsonEscape(dst, once, "", lowerHex, false)
 }
 
-func html(dst, plain []byte, quote, apostrophe string) []byte {
+func htmlEscape(dst, plain []byte, quote, apostrophe string) []byte {
 	for _, c := range plain {
 		switch c {
 		case '&':

@@ -25,7 +25,7 @@ type Stream struct {
 	to      origin
 	body    io.ReadCloser
 	redact  *redactor // nil where no secret went out
-	length  int64 // of the body, as the other side said; -1 where it did not
+	length  int64     // of the body, as the other side said; -1 where it did not
 	limit   int64
 	sized   bool  // length was said, and is no longer
 	left    int64 // bytes of limit that may still come, before redaction
