@@ -114,6 +114,9 @@ func (n *needles) partly(plain []byte, digits string) {
 		}
 	}
 	for _, also := range []string{"", "/", "/<>&'`+", "/<>&", "<>&", "<>&'`+"} {
+		if bytes.Contains(plain, []byte("\u2028")) || bytes.Contains(plain, []byte("\u2029")) {
+			n.add(6*len(plain), func(dst []byte) []byte { return jsonEscape(dst, plain, also+"\u2028", digits, false) })
+		}
 		for _, ascii := range []bool{false, true} {
 			n.add(6*len(plain), func(dst []byte) []byte { return jsonEscape(dst, plain, also, digits, ascii) })
 		}
@@ -165,15 +168,15 @@ func percentAll(dst, plain []byte, digits string) []byte {
 	return dst
 }
 
-// jsonEscape writes what stands in a JSON string for plain (RFC 8259 §7). What must be escaped is; and so are a slash and
-// HTML's characters as far as they are in also, and what is not ASCII if ascii says so.
+// jsonEscape writes what stands in a JSON string for plain (RFC 8259 §7). What must be escaped is; and so are a slash,
+// HTML's characters and the line separators of JavaScript as far as they are in also, and what is not ASCII if ascii says so.
 func jsonEscape(dst, plain []byte, also, digits string, ascii bool) []byte {
 	for i := 0; i < len(plain); {
 		c := plain[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(plain[i:])
 			switch {
-			case !ascii:
+			case !ascii && (r|1 != '\u2029' || !strings.Contains(also, "\u2028")):
 				dst = append(dst, plain[i:i+size]...)
 			case r == utf8.RuneError && size == 1:
 				dst = appendUnicode(dst, uint16(c), digits)
