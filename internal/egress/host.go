@@ -81,7 +81,7 @@ func (h Hosts) check(to origin, u *url.URL) *reason.Refusal {
 	}
 	path := u.EscapedPath()
 	if !staysBelow(path) {
-		return reason.Refuse(reason.InputInvalid, "The path has an empty segment, a dot segment or a backslash, which may lead elsewhere than it says.").Field("url")
+		return reason.Refuse(reason.InputInvalid, "The path has an empty segment, a dot segment, a backslash or a control character, which may lead elsewhere than it says.").Field("url")
 	}
 	for _, p := range h.places {
 		if p.origin == to && isBelow(path, p.path) {

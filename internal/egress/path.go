@@ -31,7 +31,8 @@ func staysBelow(path string) bool {
 			return false
 		}
 		plain, err := url.PathUnescape(segment)
-		if err != nil || strings.Contains(plain, `\`) || !utf8.ValidString(plain) { // a dot can be written in too many bytes
+		// A NUL may end a name, and a dot can be written in more bytes than it has.
+		if err != nil || strings.ContainsFunc(plain, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) || !utf8.ValidString(plain) {
 			return false
 		}
 		for part := range strings.SplitSeq(plain, "/") {
@@ -43,11 +44,10 @@ func staysBelow(path string) bool {
 	return segments[0] == "" // it begins with a slash, or is empty
 }
 
-// isDots reports whether some server may take a segment for "." or "..": also with parameters (Java's), or where blanks or a
-// NUL end a name.
+// isDots reports whether some server may take a segment for "." or "..": also with parameters (Java's), or where blanks are
+// cut.
 func isDots(segment string) bool {
 	name, _, _ := strings.Cut(segment, ";")
-	name, _, _ = strings.Cut(name, "\x00")
-	name = strings.TrimFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
+	name = strings.TrimSpace(name)
 	return name == "." || name == ".."
 }

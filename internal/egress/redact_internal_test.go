@@ -450,14 +450,20 @@ func BenchmarkRedact(b *testing.B) {
 
 // BenchmarkRedactor is what it costs to get ready for a request's one credential.
 func BenchmarkRedactor(b *testing.B) {
-	secret := []vault.Secret{vault.NewSecret([]byte("sk-live-4eC39HqLyjWDarjtT1zdp7dc"))}
-	b.ReportAllocs()
-	for b.Loop() {
-		r, err := newRedactor(secret)
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.wipe()
+	for name, plain := range map[string]string{
+		"token": "sk-live-4eC39HqLyjWDarjtT1zdp7dc", "base64": "dXNlckBleGFtcGxlLmNvbTpjb3JyZWN0IGhvcnNl+/==", "password": `p4$$ w"rd/&<é>`, "long": string(bytes.Repeat([]byte("eyJhbGci.OiJI_"), 100)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			secret := []vault.Secret{vault.NewSecret([]byte(plain))}
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := newRedactor(secret)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.wipe()
+			}
+		})
 	}
 }
 

@@ -107,23 +107,81 @@ var kept = []string{
 // partly adds a secret with those of its characters escaped that one library or another escapes.
 func (n *needles) partly(plain []byte, digits string) {
 	spaced := bytes.IndexByte(plain, ' ') >= 0
+	var seen subsets
 	for _, keep := range kept {
+		if seen.has(plain, keep) {
+			continue
+		}
 		n.add(3*len(plain), func(dst []byte) []byte { return percent(dst, plain, keep, digits, false) })
 		if spaced {
 			n.add(3*len(plain), func(dst []byte) []byte { return percent(dst, plain, keep, digits, true) })
 		}
 	}
-	for _, also := range []string{"", "/", "/<>&'`+", "/<>&", "<>&", "<>&'`+"} {
-		if bytes.Contains(plain, []byte("\u2028")) || bytes.Contains(plain, []byte("\u2029")) {
-			n.add(6*len(plain), func(dst []byte) []byte { return jsonEscape(dst, plain, also+"\u2028", digits, false) })
-		}
-		for _, ascii := range []bool{false, true} {
-			n.add(6*len(plain), func(dst []byte) []byte { return jsonEscape(dst, plain, also, digits, ascii) })
-		}
-	}
-	n.add(8*len(plain), func(dst []byte) []byte { return twice(dst, plain) }) // a JSON text in a JSON string
+	n.json(plain, digits)
 	n.add(6*len(plain), func(dst []byte) []byte { return htmlEscape(dst, plain, "&#34;", "&#39;") })
 	n.add(6*len(plain), func(dst []byte) []byte { return htmlEscape(dst, plain, "&quot;", "&#x27;") })
+}
+
+// subsets are the sets of characters that have been tried, as far as the secret has them.
+type subsets struct {
+	sets [12][2]uint64 // of ASCII
+	n    int
+}
+
+// has reports whether set has no more and no less of the characters of plain than one before it.
+func (s *subsets) has(plain []byte, set string) bool {
+	var present [2]uint64
+	for _, r := range set {
+		if c := min(r, 0x7f); bytes.IndexByte(plain, byte(c)) >= 0 || r > 0x7f && bytes.Contains(plain, lineSeparators) {
+			present[c>>6] |= 1 << (c & 63)
+		}
+	}
+	for _, before := range s.sets[:s.n] {
+		if before == present {
+			return true
+		}
+	}
+	s.sets[s.n] = present
+	s.n++
+	return false
+}
+
+// lineSeparators is what U+2028 and U+2029 begin with in UTF-8.
+var lineSeparators = []byte("\xe2\x80")
+
+// escaped are the characters, beside those that must be, that somebody escapes in JSON.
+var escaped = []string{
+	"",
+	"/",             // PHP
+	"<>&",           // for HTML
+	"/<>&",          // Rails
+	"<>&'`+\"",      // .NET
+	"/<>&'`+\"",     // PHP, for pages
+	"\u2028",        // JavaScript's line separators, without HTML
+	"/\u2028",       // and with slashes
+	"<>&\u2028",     // Go
+	"/<>&'\"\u2028", // Gson, Rails
+}
+
+// json adds what stands in a JSON string for a secret, and in a JSON string of a JSON text, as MCP's text blocks are.
+func (n *needles) json(plain []byte, digits string) {
+	if bytes.IndexFunc(plain, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune("\"\\/<>&'`+", r) }) < 0 {
+		return
+	}
+	once := make([]byte, 0, 6*len(plain))
+	defer func() { clear(once[:cap(once)]) }()
+	var seen subsets
+	for _, also := range escaped {
+		if seen.has(plain, also) {
+			continue
+		}
+		for _, ascii := range []bool{false, true} {
+			once = jsonEscape(once[:0], plain, also, digits, ascii)
+			n.add(len(once), func(dst []byte) []byte { return append(dst, once...) })
+			n.add(2*len(once), func(dst []byte) []byte { return jsonEscape(dst, once, "", digits, false) })
+			n.add(2*len(once), func(dst []byte) []byte { return jsonEscape(dst, once, "/", digits, false) })
+		}
+	}
 }
 
 // isUnreserved reports whether plain stands in URLs (RFC 3986 §2.3), JSON and HTML as it is.
@@ -145,18 +203,42 @@ func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func isAlphanumeric(c byte) bool { return isAlpha(c) || '0' <= c && c <= '9' }
 
+// alphanumerics returns how many letters and digits b begins with.
+func alphanumerics(b []byte) int {
+	for i, c := range b {
+		if !alphanumeric[c] {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// alphanumeric is isAlphanumeric of each byte.
+var alphanumeric = func() (table [256]bool) {
+	for c := range table {
+		table[c] = isAlphanumeric(byte(c))
+	}
+	return table
+}()
+
 // percent writes what is not a letter, a digit or in keep as RFC 3986 §2.1 does, and a space as a plus if plus says so, as
 // forms do. Which characters are kept differs from one library to the next.
 func percent(dst, plain []byte, keep, digits string, plus bool) []byte {
-	for _, c := range plain {
-		switch {
-		case isAlphanumeric(c) || c < utf8.RuneSelf && strings.IndexByte(keep, c) >= 0:
+	for i := 0; i < len(plain); {
+		if n := alphanumerics(plain[i:]); n > 0 {
+			dst = append(dst, plain[i:i+n]...)
+			i += n
+			continue
+		}
+		switch c := plain[i]; {
+		case strings.IndexByte(keep, c) >= 0:
 			dst = append(dst, c)
 		case plus && c == ' ':
 			dst = append(dst, '+')
 		default:
 			dst = append(dst, '%', digits[c>>4], digits[c&15])
 		}
+		i++
 	}
 	return dst
 }
@@ -172,6 +254,11 @@ func percentAll(dst, plain []byte, digits string) []byte {
 // HTML's characters and the line separators of JavaScript as far as they are in also, and what is not ASCII if ascii says so.
 func jsonEscape(dst, plain []byte, also, digits string, ascii bool) []byte {
 	for i := 0; i < len(plain); {
+		if n := alphanumerics(plain[i:]); n > 0 {
+			dst = append(dst, plain[i:i+n]...)
+			i += n
+			continue
+		}
 		c := plain[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(plain[i:])
@@ -192,7 +279,7 @@ func jsonEscape(dst, plain []byte, also, digits string, ascii bool) []byte {
 		i++
 		short := strings.IndexByte("\b\f\n\r\t", c)
 		switch {
-		case c == '"' || c == '\\' || c == '/' && strings.IndexByte(also, c) >= 0:
+		case c == '"' && strings.IndexByte(also, c) < 0 || c == '\\' || c == '/' && strings.IndexByte(also, c) >= 0:
 			dst = append(dst, '\\', c)
 		case short >= 0:
 			dst = append(dst, '\\', "bfnrt"[short])
@@ -224,13 +311,6 @@ func appendUnicodeAll(dst, plain []byte, digits string) []byte {
 		plain = plain[size:]
 	}
 	return dst
-}
-
-// twice is jsonEscape of jsonEscape.
-func twice(dst, plain []byte) []byte {
-	once := jsonEscape(make([]byte, 0, 6*len(plain)), plain, "", lowerHex, false)
-	defer clear(once)
-	return jsonEscape(dst, once, "", lowerHex, false)
 }
 
 func htmlEscape(dst, plain []byte, quote, apostrophe string) []byte {
@@ -269,16 +349,16 @@ func (n *needles) alphabet(plain []byte, enc *base64.Encoding) {
 		padded := append(append(room, 0, 0)[:shift], plain...)
 		from, to := (8*shift+5)/6, 8*len(padded)/6
 		all := enc.AppendEncode(padded, padded)[len(padded):]
-		n.escaped(all[from:to])
+		n.encoded(all[from:to])
 		if shift == 0 {
-			n.escaped(all)
-			n.escaped(bytes.TrimRight(all, "="))
+			n.encoded(all)
+			n.encoded(bytes.TrimRight(all, "="))
 		}
 	}
 }
 
-// escaped adds a text in base64, also as JSON and URLs hold it.
-func (n *needles) escaped(text []byte) {
+// encoded adds a text in base64, also as JSON and URLs hold it.
+func (n *needles) encoded(text []byte) {
 	n.add(len(text), func(dst []byte) []byte { return append(dst, text...) })
 	if bytes.ContainsAny(text, "+/") {
 		n.add(3*len(text), func(dst []byte) []byte { return percent(dst, text, "=", upperHex, false) })

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/getgraft/graft/internal/catalog"
@@ -526,6 +527,48 @@ func TestFieldC14HugeCatalogue(t *testing.T) {
 		assertRefused(t, name, err, reason.TooLarge)
 		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "of more", "more"), name) || len(got)%1000 != 0 {
 			t.Errorf("%s: %v beside %d tools", name, err, len(got))
+		}
+	}
+}
+
+func TestFieldD09UpstreamThatEchoesItsCredential(t *testing.T) {
+	t.Parallel()
+	const token = `up"stream/CANARY-7f3a`
+	const inJSON = `up\"stream\/CANARY-7f3a`
+	for _, opts := range []upstreamtest.Options{{}, {SSE: true}, {Modern: true}, {Modern: true, SSE: true}} {
+		opts.Bearer = token
+		opts.Tools = []upstreamtest.Tool{
+			upstreamtest.Echo,
+			{Name: "described", Listed: `{"name":"described","description":"Sends ` + inJSON + `.","inputSchema":{"type":"object"}}`, Run: upstreamtest.Echo.Run},
+			{Name: "fail", Run: func(*upstreamtest.Call) string {
+				return `error:{"code":-32000,"message":"not with Bearer ` + inJSON + `"}`
+			}},
+			{Name: "work", Run: func(c *upstreamtest.Call) string {
+				c.Progress(1, 2, "at it with "+token)
+				c.Log("info", "work", `"with `+inJSON+`"`)
+				return upstreamtest.Text("done by " + token)
+			}},
+		}
+		srv := upstreamtest.Start(t, opts)
+		d := dialTo(t, srv.URL)
+		d.Header = []egress.Injection{bearer(t, token)}
+		s := openTo(t, d)
+		var h heard
+		result, err := s.Call(t.Context(), "work", jsontext.Value(`{}`), h.onProgress, h.onLog)
+		progress, logs := h.all()
+		_, failure := call(t, s, "fail", `{}`)
+		tools, listErr := s.Tools(t.Context())
+		all := fmt.Sprintf("%s %v %v %v %v %+v %v", result, err, progress, logs, failure, tools, listErr)
+		if strings.Contains(all, "CANARY") || !strings.Contains(string(result), `"done by [redacted]"`) || !strings.Contains(fmt.Sprint(progress), "at it with [redacted]") {
+			t.Errorf("%+v: %.2000s", opts, all)
+		}
+		for _, args := range []string{`{"a":"` + inJSON + `"}`, `{"a":"up\u0022stream/CANARY-7f3a"}`} {
+			if got := mustCall(t, s, "echo", args); strings.Contains(got, "CANARY") {
+				t.Errorf("echo of %s = %s", args, got)
+			}
+		}
+		if got := mustCall(t, s, "echo", `{"a":"b","n":9007199254740993}`); got != `{"content":[{"type":"text","text":"{\"a\":\"b\",\"n\":9007199254740993}"}],"structuredContent":{"a":"b","n":9007199254740993}}` {
+			t.Errorf("what holds no credential is %s", got)
 		}
 	}
 }
