@@ -145,7 +145,8 @@ func countConnections(t testing.TB, addr string) (*atomic.Int32, net.Addr) {
 	return &n, l.Addr()
 }
 
-// A zone answers for a name: what it holds at the nth time (from 1) that its A records are asked for.
+// A zone answers for a name: what it holds at the nth time (from 1) that its A records are asked for. What is no address is
+// the name that it is an alias of.
 type zone func(n int) []string
 
 func always(addrs ...string) zone { return func(int) []string { return addrs } }
@@ -202,17 +203,33 @@ func answer(query []byte, zones map[string]zone, asked map[string]int) ([]byte, 
 	if !ok {
 		reply.RCode = dnsmessage.RCodeNameError
 	} else {
-		if q.Type == dnsmessage.TypeA {
-			asked[name]++
-		}
-		for _, a := range z(asked[name]) {
-			if r, ok := resource(q, netip.MustParseAddr(a)); ok {
-				reply.Answers = append(reply.Answers, r)
-			}
-		}
+		reply.Answers = records(q, q.Name, z, zones, asked)
 	}
 	packed, err := reply.Pack()
 	return packed, err == nil
+}
+
+// records are what a zone holds of the kind that q asks for, under the name owner.
+func records(q dnsmessage.Question, owner dnsmessage.Name, z zone, zones map[string]zone, asked map[string]int) (all []dnsmessage.Resource) {
+	name := strings.TrimSuffix(owner.String(), ".")
+	if q.Type == dnsmessage.TypeA {
+		asked[name]++
+	}
+	for _, a := range z(asked[name]) {
+		addr, err := netip.ParseAddr(a)
+		if err != nil {
+			alias := dnsmessage.MustNewName(a + ".")
+			h := dnsmessage.ResourceHeader{Name: owner, Type: dnsmessage.TypeCNAME, Class: q.Class}
+			all = append(all, dnsmessage.Resource{Header: h, Body: &dnsmessage.CNAMEResource{CNAME: alias}})
+			all = append(all, records(q, alias, zones[a], zones, asked)...)
+			continue
+		}
+		if r, ok := resource(q, addr); ok {
+			r.Header.Name = owner
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // resource is addr as an answer to q, if q asks for addresses of its kind. A mapped address is an AAAA record.

@@ -62,6 +62,34 @@ var spellings = []struct {
 	{"https://[::ffff:0:127.0.0.1]:PORT/", reason.HostNotPublic},
 	{"https://[::1%25lo]:PORT/", reason.HostNotPublic},
 	{"https://[fe80::1%25eth0]:PORT/", reason.HostNotPublic},
+	{"https://[::FFFF:127.0.0.1]:PORT/", reason.HostNotPublic},
+	{"https://[::ffff:0x7f.0.0.1]:PORT/", reason.InputInvalid},
+	{"https://[0000::1]:PORT/", reason.HostNotPublic},
+	{"https://[64:ff9b::127.0.0.1]:PORT/", reason.HostNotPublic},
+	{"https://[64:ff9b::7f00:1]:PORT/", reason.HostNotPublic},
+	{"https://[64:ff9b:1::7f00:1]:PORT/", reason.HostNotPublic},
+	{"https://[2002:7f00:1::]:PORT/", reason.HostNotPublic},
+	{"https://[2002:7f00:0001:0:0:0:0:1]:PORT/", reason.HostNotPublic},
+	{"https://[2001:0:7f00:1::]:PORT/", reason.HostNotPublic},
+	{"https://[::1%251]:PORT/", reason.HostNotPublic},
+	{"https://[::1%25]:PORT/", reason.InputInvalid},
+	{"https://[::1%]:PORT/", reason.InputInvalid},
+	{"https://127.0.0.1%25lo:PORT/", reason.HostNotPublic},
+	{"https://127%2e0%2e0%2e1:PORT/", reason.InputInvalid},
+	{"https://127.0.0.1%00.vendor.test:PORT/", reason.InputInvalid},
+	{"https://127．0．0．1:PORT/", reason.HostNotPublic},
+	{"https://127｡0｡0｡1:PORT/", reason.HostNotPublic},
+	{"https://１２７.0.0.1:PORT/", reason.HostNotPublic},
+	{"https://0x7f。1:PORT/", reason.HostNotPublic},
+	{"https://localhost。:PORT/", reason.HostNotPublic},
+	{"https://ｌｏｃａｌｈｏｓｔ:PORT/", reason.HostNotPublic},
+	{"https://127.0.0.1..:PORT/", reason.InputInvalid},
+	{"https://localhost..:PORT/", reason.InputInvalid},
+	{"https://00000177.0.0.1:PORT/", reason.HostNotPublic},
+	{"https://4294967297:PORT/", reason.HostNotPublic},
+	{"https://0x100000001:PORT/", reason.HostNotPublic},
+	{"https://127.0x1:PORT/", reason.HostNotPublic},
+	{"https://127.65535:PORT/", reason.HostNotPublic},
 	// Metadata of clouds.
 	{"http://169.254.169.254/latest/meta-data/", reason.HostNotPublic},
 	{"https://[::ffff:169.254.169.254]/", reason.HostNotPublic},
@@ -77,6 +105,15 @@ var spellings = []struct {
 	{"https://[fd00:ec2::254]/", reason.HostNotPublic},
 	{"https://metadata/", reason.HostNotPublic},
 	{"https://metadata.google.internal/", reason.HostNotPublic},
+	{"https://[64:ff9b::a9fe:a9fe]/", reason.HostNotPublic},
+	{"https://[2002:a9fe:a9fe::]/", reason.HostNotPublic},
+	{"https://169.254.169.254./", reason.HostNotPublic},
+	{"https://169。254。169。254/", reason.HostNotPublic},
+	{"https://METADATA.google.internal./", reason.HostNotPublic},
+	{"https://instance-data/", reason.HostNotPublic},
+	{"https://instance-data.ec2.internal/", reason.HostNotPublic},
+	{"https://169.254.170.2/v2/credentials", reason.HostNotPublic},
+	{"https://[fe80::a9fe:a9fe]/", reason.HostNotPublic},
 	// Private networks.
 	{"https://10.0.0.5/", reason.HostNotPublic},
 	{"https://10.1/", reason.HostNotPublic},
@@ -84,6 +121,21 @@ var spellings = []struct {
 	{"https://printer.local/", reason.HostNotPublic},
 	{"https://router.home.arpa/", reason.HostNotPublic},
 	{"https://intranet/", reason.HostNotPublic},
+	{"https://172.16.0.1/", reason.HostNotPublic},
+	{"https://192.168.0.1/", reason.HostNotPublic},
+	{"https://100.64.0.1/", reason.HostNotPublic},
+	{"https://198.18.0.1/", reason.HostNotPublic},
+	{"https://224.0.0.1/", reason.HostNotPublic},
+	{"https://255.255.255.255/", reason.HostNotPublic},
+	{"https://[fc00::1]/", reason.HostNotPublic},
+	{"https://[fdff:ffff::1]/", reason.HostNotPublic},
+	{"https://[fec0::1]/", reason.HostNotPublic},
+	{"https://[ff02::1]/", reason.HostNotPublic},
+	{"https://[::ffff:10.0.0.5]/", reason.HostNotPublic},
+	{"https://[::ffff:0a00:0005]/", reason.HostNotPublic},
+	{"https://[64:ff9b::10.0.0.5]/", reason.HostNotPublic},
+	{"https://167772165/", reason.HostNotPublic},
+	{"https://kubernetes.default.svc.cluster.local/", reason.HostNotPublic},
 	// Other schemes, and URLs that parsers disagree on.
 	{"file:///etc/passwd", reason.InputInvalid},
 	{"gopher://127.0.0.1:PORT/", reason.InputInvalid},
@@ -102,6 +154,23 @@ var spellings = []struct {
 	{"https://[::1:PORT/", reason.InputInvalid},
 	{"https://[127.0.0.1]:PORT/", reason.InputInvalid},
 	{"https://127.0.0.1:PORT:80/", reason.InputInvalid},
+	{"https://vendor.test&@127.0.0.1:PORT/", reason.InputInvalid},
+	{"https://127.0.0.1:PORT#@vendor.test/", reason.HostNotPublic},
+	{"https://127.0.0.1:PORT?@vendor.test/", reason.HostNotPublic},
+	{"https:\\\\127.0.0.1:PORT/", reason.InputInvalid},
+	{"https:/127.0.0.1:PORT/", reason.InputInvalid},
+	{"https://\\127.0.0.1:PORT/", reason.InputInvalid},
+	{" https://127.0.0.1:PORT/", reason.InputInvalid},
+	{"HTTPS://127.0.0.1:PORT/", reason.HostNotPublic},
+	{"hTTp://127.0.0.1:PORT/", reason.HostNotPublic},
+	{"ws://127.0.0.1:PORT/", reason.InputInvalid},
+	{"dict://127.0.0.1:PORT/", reason.InputInvalid},
+	{"ldap://127.0.0.1:PORT/", reason.InputInvalid},
+	{"jar:https://127.0.0.1:PORT/!/", reason.InputInvalid},
+	{"javascript:alert(1)", reason.InputInvalid},
+	{"https://127.0.0.1:+PORT/", reason.InputInvalid},
+	{"https://127.0.0.1:-1/", reason.InputInvalid},
+	{"https://127.0.0.1:0xPORT/", reason.InputInvalid},
 	{"https://vendor.test:0/", reason.InputInvalid},
 	{"https://vendor.test:65536/", reason.InputInvalid},
 	{"https://vendor..test/", reason.InputInvalid},
@@ -117,7 +186,7 @@ var spellings = []struct {
 	{"http://93.184.216.34/", reason.InputInvalid},
 }
 
-func TestForbiddenSpellingsAreRefusedWithoutADial(t *testing.T) {
+func TestFieldD02ForbiddenSpellingsAreRefusedWithoutADial(t *testing.T) {
 	t.Parallel()
 	hits, addr := countConnections(t, "127.0.0.1:0")
 	port := fmt.Sprint(addr.(*net.TCPAddr).Port)
@@ -209,7 +278,7 @@ func TestPlainHTTPToAPublicAddressIsRefusedInTheDialer(t *testing.T) {
 }
 
 // In these the exempt 127.0.0.1 stands for a public address, and 127.0.0.2 for a private one: both can be watched.
-func TestRebindingDoesNotPass(t *testing.T) {
+func TestFieldD03RebindingDoesNotPass(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close") // so that each call dials
@@ -238,7 +307,7 @@ func TestRebindingDoesNotPass(t *testing.T) {
 	}
 }
 
-func TestOfSeveralAddressesOnlyTheAllowedAreConnectedTo(t *testing.T) {
+func TestFieldD03OfSeveralAddressesOnlyTheAllowedAreConnectedTo(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -252,10 +321,19 @@ func TestOfSeveralAddressesOnlyTheAllowedAreConnectedTo(t *testing.T) {
 		"mixed2.test": always("127.0.0.2", "127.0.0.1"),
 		"both.test":   always("::1", "127.0.0.1"), // Happy Eyeballs: both families are tried at once
 		"mapped.test": always("::ffff:127.0.0.2", "127.0.0.1"),
+		"alias.test":  always("mixed2.test"),
 		"none.test":   always("::1", "127.0.0.2", "::ffff:10.0.0.1"),
+		"to.test":     always("none.test"), // which a public name may be an alias of
+		"far.test":    always("to.test"),
+		"rebind.test": func(n int) []string {
+			if n == 1 {
+				return []string{"mixed1.test"}
+			}
+			return []string{"none.test"}
+		},
 	})
 	c := newClient(t, egress.Config{Allow: loopback, Resolver: resolver})
-	for _, host := range []string{"mixed1.test", "mixed2.test", "both.test", "mapped.test"} {
+	for _, host := range []string{"mixed1.test", "mixed2.test", "both.test", "mapped.test", "alias.test", "rebind.test"} {
 		var seen dials
 		base := "http://" + host + ":" + port
 		resp, err := c.Do(seen.watch(t.Context()), egress.Request{URL: base, Hosts: hostsOf(t, base)})
@@ -266,8 +344,10 @@ func TestOfSeveralAddressesOnlyTheAllowedAreConnectedTo(t *testing.T) {
 			t.Errorf("%s: connected to %v, want 127.0.0.1 alone", host, connected)
 		}
 	}
-	_, err := get(t, c, "http://none.test:"+port, "/")
-	assertRefused(t, "none.test", err, reason.HostNotPublic)
+	for _, host := range []string{"none.test", "to.test", "far.test", "rebind.test"} {
+		_, err := get(t, c, "http://"+host+":"+port, "/")
+		assertRefused(t, host, err, reason.HostNotPublic)
+	}
 	if hits.Load() != 0 || hits6.Load() != 0 {
 		t.Errorf("forbidden addresses were connected to %d and %d times, want 0", hits.Load(), hits6.Load())
 	}
