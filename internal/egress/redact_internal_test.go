@@ -260,7 +260,7 @@ func TestBodyThatBreaksOffTellsNoBeginningOfASecret(t *testing.T) {
 func TestNeedlesAreWipedAndNothingIsReadAfterwards(t *testing.T) {
 	t.Parallel()
 	r := redactorOf(t, "CANARY-1234")
-	arena := r.needles.arena
+	arena := r.search.needles.arena
 	body := &chunks{pieces: []string{"CANARY-", "1234"}}
 	p := make([]byte, 100)
 	_ = r.more(p, body.Read)
