@@ -29,13 +29,15 @@ type Config struct {
 type Limits struct {
 	Call                time.Duration // from the call's beginning to the last byte of the answer; 30 s
 	RequestBody         int64         // bytes; 10 MiB
+	RequestHeaderBytes  int64         // of names and values that the caller gives; 64 KiB
+	RequestHeaders      int           // lines; 256
 	ResponseBody        int64         // bytes, as they come and decompressed; 10 MiB
 	ResponseHeaderBytes int64         // 64 KiB
 	ResponseHeaders     int           // lines; 256
 }
 
 func (l Limits) withDefaults() (Limits, error) {
-	if l.Call < 0 || l.RequestBody < 0 || l.ResponseBody < 0 || l.ResponseHeaderBytes < 0 || l.ResponseHeaders < 0 {
+	if l.Call < 0 || l.RequestBody < 0 || l.RequestHeaderBytes < 0 || l.RequestHeaders < 0 || l.ResponseBody < 0 || l.ResponseHeaderBytes < 0 || l.ResponseHeaders < 0 {
 		return Limits{}, errors.New("a limit is negative")
 	}
 	if l.Call == 0 {
@@ -43,6 +45,12 @@ func (l Limits) withDefaults() (Limits, error) {
 	}
 	if l.RequestBody == 0 {
 		l.RequestBody = 10 << 20
+	}
+	if l.RequestHeaderBytes == 0 {
+		l.RequestHeaderBytes = 64 << 10
+	}
+	if l.RequestHeaders == 0 {
+		l.RequestHeaders = 256
 	}
 	if l.ResponseBody == 0 {
 		l.ResponseBody = 10 << 20

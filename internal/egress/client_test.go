@@ -433,9 +433,32 @@ func TestHeaderTraceOfTheCallerIsNotShownTheCredential(t *testing.T) {
 	}
 }
 
+func TestHeadersOfARequestAreSentUpToTheCap(t *testing.T) {
+	t.Parallel()
+	var got atomic.Int32
+	c, base := startVendor(t, egress.Limits{RequestHeaders: 10, RequestHeaderBytes: 1000}, func(http.ResponseWriter, *http.Request) { got.Add(1) })
+	for _, r := range []struct {
+		lines, size int
+		want        reason.Word
+	}{{10, 90, ""}, {11, 10, reason.TooLarge}, {10, 100, reason.TooLarge}} {
+		h := http.Header{}
+		for range r.lines {
+			h.Add("X", strings.Repeat("y", r.size))
+		}
+		if _, err := c.Do(t.Context(), egress.Request{URL: base, Hosts: hostsOf(t, base), Header: h}); r.want != "" {
+			assertRefused(t, fmt.Sprintf("%d headers of %d bytes", r.lines, r.size), err, r.want)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if got.Load() != 1 {
+		t.Errorf("the vendor got %d requests, want 1", got.Load())
+	}
+}
+
 func TestNegativeLimitIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, l := range []egress.Limits{{Call: -1}, {RequestBody: -1}, {ResponseBody: -1}, {ResponseHeaderBytes: -1}, {ResponseHeaders: -1}} {
+	for _, l := range []egress.Limits{{Call: -1}, {RequestBody: -1}, {RequestHeaders: -1}, {RequestHeaderBytes: -1}, {ResponseBody: -1}, {ResponseHeaderBytes: -1}, {ResponseHeaders: -1}} {
 		if _, err := egress.New(egress.Config{Limits: l}); err == nil {
 			t.Errorf("New with %+v succeeds", l)
 		}

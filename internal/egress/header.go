@@ -72,6 +72,21 @@ func forwarded(given http.Header) (http.Header, error) {
 	return h, nil
 }
 
+// checkHeaders refuses more headers of a caller than are sent.
+func (l Limits) checkHeaders(given http.Header) error {
+	lines, size := 0, int64(0)
+	for name, values := range given {
+		for _, v := range values {
+			lines++
+			size += int64(len(name) + len(v))
+		}
+	}
+	if lines > l.RequestHeaders || size > l.RequestHeaderBytes {
+		return reason.Refuse(reason.TooLarge, "The request has %d headers of %d bytes; at most %d of %d bytes are sent.", lines, size, l.RequestHeaders, l.RequestHeaderBytes)
+	}
+	return nil
+}
+
 // dropHopByHop removes the headers of the connection that h came over.
 func dropHopByHop(h http.Header) {
 	for _, line := range h["Connection"] {

@@ -80,6 +80,9 @@ func (c *Client) build(ctx context.Context, req Request, u *url.URL) (*http.Requ
 	if int64(len(req.Body)) > c.limits.RequestBody {
 		return nil, nil, reason.Refuse(reason.TooLarge, "The request body has %d bytes; at most %d are sent.", len(req.Body), c.limits.RequestBody)
 	}
+	if err := c.limits.checkHeaders(req.Header); err != nil {
+		return nil, nil, err
+	}
 	header, err := forwarded(req.Header)
 	if err != nil {
 		return nil, nil, err
