@@ -59,8 +59,11 @@ func startPacked(t testing.TB, limits egress.Limits, bodies map[string][]byte) (
 			w.Header().Add("Content-Encoding", e)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Path == "/missing" {
+		switch r.URL.Path {
+		case "/missing":
 			w.WriteHeader(http.StatusNotFound)
+		case "/part":
+			w.WriteHeader(http.StatusPartialContent)
 		}
 		_, _ = w.Write(bodies[r.URL.Path])
 	})
@@ -160,8 +163,8 @@ func TestEncodedBodyThatNeverYieldsAnythingIsCut(t *testing.T) {
 func TestEncodingThatCannotBeReadIsLeftOrRefused(t *testing.T) {
 	t.Parallel()
 	packed := pack(t, "gzip", []byte("hello"))
-	c, base := startPacked(t, egress.Limits{}, map[string][]byte{"/": packed})
-	for _, query := range []string{"?e=compress", "?e=gzip,gzip", "?e=gzip&e=br", "?e=x"} {
+	c, base := startPacked(t, egress.Limits{}, map[string][]byte{"/": packed, "/part": packed})
+	for _, query := range []string{"?e=compress", "?e=gzip,gzip", "?e=gzip&e=br", "?e=x", "part?e=gzip"} {
 		resp, err := get(t, c, base, "/"+query)
 		if err != nil || !bytes.Equal(resp.Body, packed) || resp.Header.Get("Content-Encoding") == "" {
 			t.Errorf("%s without credential = %+v, %v, want it as it came", query, resp, err)

@@ -17,7 +17,7 @@ import (
 
 func TestFieldD04PathGoesOutAsWrittenBelowItsPrefix(t *testing.T) {
 	t.Parallel()
-	arrived := make(chan string, 1)
+	arrived := make(chan string, 200)
 	c, base := startVendor(t, egress.Limits{}, func(_ http.ResponseWriter, r *http.Request) { arrived <- r.RequestURI })
 	hosts := hostsOf(t, base+"/v1/files", base+"/other/")
 	for _, p := range []string{

@@ -160,9 +160,7 @@ func (r *redactor) more(p []byte, from func([]byte) (int, error)) int {
 	text := into[:carried+n]
 	r.out, r.told, r.err = r.out[:0], 0, err
 	out, rest, written := r.replace(r.out, text, r.covered, errors.Is(err, io.EOF))
-	if r.carry = r.carry[:0]; err == nil { // of a body that broke off, what may be the beginning of a secret is not told
-		r.carry = appendWiped(r.carry, text[rest:])
-	}
+	r.carry = appendWiped(r.carry[:0], text[rest:]) // of a body that broke off, what may be the beginning of a secret is never told
 	if written {
 		r.out = out
 		clear(text)

@@ -10,6 +10,8 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -244,16 +246,16 @@ func TestBodyThatBreaksOffTellsNoBeginningOfASecret(t *testing.T) {
 	t.Parallel()
 	r := redactorOf(t, "CANARY-1234")
 	body := &chunks{pieces: []string{"text CANARY-123"}, end: errPacked}
-	p := make([]byte, 100)
+	p := make([]byte, 1000) // so much that it is read into itself
 	n, err := r.read(p, body.Read)
 	if string(p[:n]) != "text " || err != nil {
 		t.Errorf("read = %q, %v", p[:n], err)
 	}
-	if n, err = r.read(p, body.Read); n != 0 || !errors.Is(err, errPacked) {
-		t.Errorf("read = %q, %v, want the error alone", p[:n], err)
-	}
 	if bytes.Contains(p, []byte("CANARY")) {
 		t.Errorf("the reader's memory holds %q", p)
+	}
+	if n, err = r.read(p, body.Read); n != 0 || !errors.Is(err, errPacked) {
+		t.Errorf("read = %q, %v, want the error alone", p[:n], err)
 	}
 }
 
@@ -275,6 +277,40 @@ func TestNeedlesAreWipedAndNothingIsReadAfterwards(t *testing.T) {
 		t.Errorf("read = %q, %v, want errClosed", p[:n], err)
 	}
 	(*redactor)(nil).wipe()
+}
+
+func TestNeedlesLiveAsLongAsTheCall(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	t.Cleanup(srv.Close)
+	c, err := New(Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	hosts, err := ParseHosts(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Bearer(vault.NewSecret([]byte("CANARY-1234")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Stream(t.Context(), Request{URL: srv.URL, Hosts: hosts, Inject: []Injection{in}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.redact == nil || s.redact.search == nil {
+		t.Fatal("the stream is not searched")
+	}
+	_ = s.Close()
+	if s.redact.search != nil {
+		t.Error("the needles outlive the call")
+	}
+	if s, err = c.Stream(t.Context(), Request{URL: srv.URL, Hosts: hosts}); err != nil || s.redact != nil {
+		t.Errorf("a call without credential: %v, and is searched", err)
+	}
+	_ = s.Close()
 }
 
 func TestHeadersAreRedacted(t *testing.T) {

@@ -14,8 +14,7 @@ const maxHops = 3
 // that one alone.
 var carried = []string{"Accept", "Accept-Language", "Range", "User-Agent"}
 
-// hop is the request that an answer redirects req to, which was sent to from and is redirected away from the credential's
-// origin where away says so. It is false where the answer is to be returned: not a redirect, one that would do something
+// hop is the request that an answer redirects req to, which was sent to from. It is false where the answer is to be returned: not a redirect, one that would do something
 // again, or one to somewhere the request may not go.
 func hop(req Request, s *Stream, from *url.URL) (Request, bool) {
 	switch s.Status {
@@ -49,7 +48,8 @@ func hop(req Request, s *Stream, from *url.URL) (Request, bool) {
 	return req, true
 }
 
-// elsewhere is req for another origin: without credential, and without headers that may be one.
+// elsewhere is req for another origin: without credential, and without headers that may be one. Nor do the hops after it have
+// them: that another origin leads back is no way to get them sent where it likes.
 func elsewhere(req Request) Request {
 	req.Inject = nil
 	header := http.Header{}

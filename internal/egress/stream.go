@@ -117,7 +117,6 @@ func (c *Client) open(ctx context.Context, req Request) (*Stream, error) {
 type trip struct {
 	client   *Client
 	first    origin   // which the credential is for
-	away     bool     // it has been left: nothing has the credential any more, to be led back is no way to get it
 	from     *url.URL // of the last request, without its credential
 	revealed []vault.Secret
 	redact   *redactor
@@ -188,11 +187,11 @@ func (t *trip) next(ctx context.Context, req Request, s *Stream) (Request, bool)
 	if err != nil {
 		return Request{}, false
 	}
-	if away := t.away || to != t.first; away {
+	if to != t.first {
 		if t.redact != nil && t.redact.holds(next.URL) { // the other side has written it there
 			return Request{}, false
 		}
-		t.away, next = true, elsewhere(next)
+		next = elsewhere(next)
 	}
 	return next, true
 }
