@@ -19,6 +19,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/vault"
 )
 
@@ -306,6 +307,10 @@ func TestNeedlesLiveAsLongAsTheCall(t *testing.T) {
 	_ = s.Close()
 	if s.redact.search != nil {
 		t.Error("the needles outlive the call")
+	}
+	s.body = io.NopCloser(strings.NewReader("that had arrived")) // and is read by a reader that was under way
+	if n, err := s.Read(make([]byte, 100)); n != 0 || reason.Of(err).Word != reason.Cancelled || !errors.Is(err, ErrSent) {
+		t.Errorf("Read after Close = %d, %v, want cancelled, and ErrSent", n, err)
 	}
 	if s, err = c.Stream(t.Context(), Request{URL: srv.URL, Hosts: hosts}); err != nil || s.redact != nil {
 		t.Errorf("a call without credential: %v, and is searched", err)

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -253,6 +254,9 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 	n, err := s.redact.read(p, s.read)
 	s.Redacted = s.Redacted || s.redact.found
+	if errors.Is(err, errClosed) {
+		err = sentError{fmt.Errorf("%w (%w)", reason.Refuse(reason.Cancelled, "The call to %s was cancelled.", s.to), context.Canceled)}
+	}
 	return n, err
 }
 
