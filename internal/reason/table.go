@@ -47,6 +47,12 @@ const (
 	ResultNotFound   Word = "result_not_found"
 	ConnectionAbsent Word = "connection_not_found"
 
+	AwaitingConnection   Word = "awaiting_connection"
+	AwaitingCredential   Word = "awaiting_credential"
+	AwaitingScope        Word = "awaiting_scope"
+	ConnectionExists     Word = "connection_exists"
+	ConnectionDeclined   Word = "connection_declined"
+	ScopeDeclined        Word = "scope_declined"
 	ConnectionNotInScope Word = "connection_not_in_scope"
 	ConnectionRevoked    Word = "connection_revoked"
 	CredentialIncomplete Word = "credential_incomplete"
@@ -111,6 +117,12 @@ var Table = []Entry{
 	{RunNotFound, http.StatusNotFound, "No such run of this agent.", "`run_status` without an id lists the last ten."},
 	{ResultNotFound, http.StatusNotFound, "No stored result under that reference; they are kept for 24 hours.", "Call the tool again."},
 	{ConnectionAbsent, http.StatusNotFound, "No such connection in this organisation.", "`find_tool` lists the connections in scope."},
+	{AwaitingConnection, http.StatusConflict, "A person has to connect the account first, and enters its credential where no agent sees it.", "Give the person `url`, say what it is for, and call again with the same arguments once they have answered."},
+	{AwaitingCredential, http.StatusConflict, "A person has to enter the connection's credential.", "Give the person `url`, and call again once they have answered."},
+	{AwaitingScope, http.StatusConflict, "The connection is there, and a person has to let this agent use it.", "Give the person `url`, and call again once they have answered."},
+	{ConnectionExists, http.StatusConflict, "There is such a connection, and it cannot be used as it is.", "The message says why; `request_credential` with `connectionId` mends it."},
+	{ConnectionDeclined, http.StatusForbidden, "A person answered no to the connection, or to entering its credential.", "Do the task without it; do not ask again for the same thing."},
+	{ScopeDeclined, http.StatusForbidden, "A person answered no to this agent's use of the connection.", "Do the task without it; do not ask again for the same thing."},
 	{ConnectionNotInScope, http.StatusForbidden, "The connection is not among those that this agent may use.", "`request_connection` with its vendor and hosts asks a person for it."},
 	{ConnectionRevoked, http.StatusConflict, "A person revoked the connection; its credential is destroyed.", "`request_credential` asks a person to enter it again."},
 	{CredentialIncomplete, http.StatusConflict, "Nobody has entered the connection's credential yet.", "`request_credential` asks a person to enter it."},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,8 +22,13 @@ const maxOpenAsks = 200
 // AskTopic is what an ask is about.
 type AskTopic string
 
-// AskApproval asks whether an agent may run a tool.
-const AskApproval AskTopic = "approval"
+// The topics.
+const (
+	AskApproval   AskTopic = "approval"   // whether an agent may run a tool
+	AskConnection AskTopic = "connection" // for an account of a vendor
+	AskCredential AskTopic = "credential" // for the credential of a connection that is there
+	AskScope      AskTopic = "scope"      // whether an agent may use a connection that is there
+)
 
 // AskState is where an ask stands.
 type AskState string
@@ -156,7 +162,7 @@ func (tx *Tx) answerable(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
 	return args
 }
 
-// AnswerAsk answers an open ask. Allowing one that is not for every call stands for all later calls of the tool's
+// AnswerAsk answers an open approval, and no other kind. Allowing one that is not for every call stands for all later calls of the tool's
 // version; every keeps asking; denying stands for the tool, unless the ask was for one call. An ask that is answered,
 // withdrawn or over is reason.ApprovalExpired, as it stands.
 func (tx *Tx) AnswerAsk(ctx context.Context, id AskID, allow, every bool) (Ask, error) {
@@ -167,31 +173,89 @@ func (tx *Tx) AnswerAsk(ctx context.Context, id AskID, allow, every bool) (Ask, 
 	if err := tx.lockLiveAgent(ctx, a.AgentID); err != nil {
 		return Ask{}, err
 	}
+	if a.Kind != AskApproval {
+		return Ask{}, fmt.Errorf("store: %s asks for a %s, which is not answered so", id, a.Kind)
+	}
+	answered, err := tx.close(ctx, id, allow, every, a.ConnectionID)
+	if err != nil {
+		return answered, err
+	}
+	return answered, tx.standing(ctx, a, allow, every)
+}
+
+// close answers an open ask, once.
+func (tx *Tx) close(ctx context.Context, id AskID, allow, every bool, connection ConnectionID) (Ask, error) {
 	state := AskDenied
 	if allow {
 		state = AskAllowed
 	}
 	n, err := exec(ctx, tx.tx, `
-		UPDATE ask SET state = @state, every = every OR @every, answered_at = @now, answered_by = @by, expires_at = @expires
+		UPDATE ask SET state = @state, every = every OR @every, connection_id = @connection, answered_at = @now, answered_by = @by, expires_at = @expires
 		WHERE id = @id AND state = 'open' AND expires_at > @now`,
-		pgx.StrictNamedArgs{"id": id, "state": state, "every": every, "now": tx.now, "by": tx.caller.User, "expires": tx.now.Add(AskLife)})
+		pgx.StrictNamedArgs{
+			"id": id, "state": state, "every": every, "connection": connection, "now": tx.now, "by": tx.caller.User, "expires": tx.now.Add(AskLife),
+		})
+	if err != nil {
+		return Ask{}, err
+	}
+	a, err := tx.Ask(ctx, id)
 	if err != nil {
 		return Ask{}, err
 	}
 	if n == 0 {
-		a, err := tx.Ask(ctx, id)
-		if err != nil {
-			return Ask{}, err
-		}
 		return a, reason.Refuse(reason.ApprovalExpired, "This ask is %s already, so nothing was changed.", a.State)
 	}
-	if err := tx.standing(ctx, a, allow, every); err != nil {
+	return a, tx.tell(ctx, bus.Ask, id.String())
+}
+
+// DeclineAsk says no to an ask for a connection, a credential or a scope, which stands for nothing: asked again, it is a new ask.
+func (tx *Tx) DeclineAsk(ctx context.Context, id AskID) (Ask, error) {
+	a, err := tx.lockAsk(ctx, id)
+	if err != nil {
 		return Ask{}, err
 	}
-	if err := tx.tell(ctx, bus.Ask, id.String()); err != nil {
+	return tx.close(ctx, id, false, false, a.ConnectionID)
+}
+
+// FulfilAsk answers an ask for a connection, a credential or a scope with the connection that there is now, which is in its agent's
+// scope from then on. What made or mended the connection is done in the same transaction.
+func (tx *Tx) FulfilAsk(ctx context.Context, id AskID, connection ConnectionID) (Ask, error) {
+	a, err := tx.lockAsk(ctx, id)
+	if err != nil {
 		return Ask{}, err
 	}
-	return tx.Ask(ctx, id)
+	if !a.ConnectionID.IsZero() && a.ConnectionID != connection {
+		return Ask{}, reason.NotFound
+	}
+	if a, err = tx.close(ctx, id, true, false, connection); err != nil {
+		return a, err
+	}
+	return a, tx.addToScope(ctx, a.AgentID, connection)
+}
+
+// lockAsk holds the agent of an ask that is no approval, so that its revocation and an answer go one after the other.
+func (tx *Tx) lockAsk(ctx context.Context, id AskID) (Ask, error) {
+	a, err := tx.Ask(ctx, id)
+	if err != nil {
+		return Ask{}, err
+	}
+	if a.Kind == AskApproval {
+		return Ask{}, fmt.Errorf("store: %s is an approval", id)
+	}
+	return a, tx.lockLiveAgent(ctx, a.AgentID)
+}
+
+// TakeNo uses up a no that the calling agent was answered to what has that key, and reports whether there was one: it is told once.
+func (tx *Tx) TakeNo(ctx context.Context, agent AgentID, key []byte) (bool, error) {
+	if err := tx.use(ctx, agent); err != nil {
+		return false, err
+	}
+	n, err := exec(ctx, tx.tx, `
+		UPDATE ask SET consumed_at = @now
+		WHERE id = (SELECT id FROM ask WHERE agent_id = @agent AND key = @key AND state = 'denied' AND consumed_at IS NULL AND expires_at > @now
+		            ORDER BY answered_at DESC LIMIT 1 FOR UPDATE SKIP LOCKED)`,
+		pgx.StrictNamedArgs{"agent": agent, "key": key, "now": tx.now})
+	return n == 1, err
 }
 
 // standing sets what an answer means for later calls.

@@ -47,6 +47,19 @@ const (
 // Shared reports whether it belongs to the whole organisation.
 func (c Connection) Shared() bool { return c.UserID.IsZero() }
 
+// Status is how a connection stands: connected, incomplete, failing or revoked.
+func (c Connection) Status() string {
+	switch {
+	case c.RevokedAt != nil:
+		return "revoked"
+	case !c.Entered:
+		return "incomplete"
+	case c.Health == HealthFailing:
+		return HealthFailing
+	}
+	return "connected"
+}
+
 // NoScheme is the scheme that needs no credential.
 const NoScheme = "none"
 

@@ -301,3 +301,73 @@ func TestATokenIsRefreshedByOne(t *testing.T) {
 		t.Error("a health is noted where it changes")
 	}
 }
+
+// What is not an approval is answered with a connection, or with a no that is told once and stands for nothing.
+func TestAnAskForAConnectionIsAnsweredWithOne(t *testing.T) {
+	t.Parallel()
+	db, c := storetest.New(t)
+	a, _ := storetest.Agent(t, db, c, "Worker")
+	self := bearer(c, a)
+	do(t, db, c, func(tx *store.Tx) error { return tx.SetScope(t.Context(), a.ID, store.Scope{}) })
+	key := sum("proposal")
+	ask := func() store.Ask {
+		t.Helper()
+		return must(t, db, self, func(tx *store.Tx) (store.Ask, error) {
+			return tx.OpenAsk(t.Context(), store.Ask{Kind: store.AskConnection, AgentID: a.ID, Tool: "acme", Key: key}, func(store.AskID) []byte { return []byte("sealed") })
+		})
+	}
+	no := func() bool {
+		t.Helper()
+		return must(t, db, self, func(tx *store.Tx) (bool, error) { return tx.TakeNo(t.Context(), a.ID, key) })
+	}
+	first := ask()
+	if again := ask(); again.ID != first.ID {
+		t.Error("asked again it is another ask")
+	}
+	if _, err := in(t, db, c, func(tx *store.Tx) (store.Ask, error) { return tx.AnswerAsk(t.Context(), first.ID, true, false) }); err == nil {
+		t.Error("an ask for a connection is answered as an approval is")
+	}
+	if no() {
+		t.Error("a no before there was one")
+	}
+	must(t, db, c, func(tx *store.Tx) (store.Ask, error) { return tx.DeclineAsk(t.Context(), first.ID) })
+	if !no() || no() {
+		t.Error("a no is told once")
+	}
+	second := ask()
+	if second.ID == first.ID || second.State != store.AskOpen {
+		t.Errorf("after a no: %+v, want a new ask", second)
+	}
+
+	made := connection(t, db, c, toVendor("acme"))
+	if _, word := credential(t, db, self, a.ID, made.ID); word != reason.ConnectionNotInScope {
+		t.Errorf("before the answer: %q, want connection_not_in_scope", word)
+	}
+	answered := must(t, db, c, func(tx *store.Tx) (store.Ask, error) { return tx.FulfilAsk(t.Context(), second.ID, made.ID) })
+	if answered.State != store.AskAllowed || answered.ConnectionID != made.ID || answered.AnsweredBy == "" {
+		t.Errorf("answered %+v", answered)
+	}
+	if _, word := credential(t, db, self, a.ID, made.ID); word != "" {
+		t.Errorf("after the answer: %q, want that it may be used", word)
+	}
+	for name, try := range map[string]func(*store.Tx) (store.Ask, error){
+		"yes once more": func(tx *store.Tx) (store.Ask, error) { return tx.FulfilAsk(t.Context(), second.ID, made.ID) },
+		"no after yes":  func(tx *store.Tx) (store.Ask, error) { return tx.DeclineAsk(t.Context(), second.ID) },
+	} {
+		if _, err := in(t, db, c, try); reason.Of(err).Word != reason.ApprovalExpired {
+			t.Errorf("%s = %v, want approval_expired", name, err)
+		}
+	}
+
+	about := must(t, db, self, func(tx *store.Tx) (store.Ask, error) {
+		return tx.OpenAsk(t.Context(), store.Ask{Kind: store.AskCredential, AgentID: a.ID, Tool: "acme", ConnectionID: made.ID, Key: sum("credential")}, func(store.AskID) []byte { return []byte("sealed") })
+	})
+	other := connection(t, db, c, toVendor("acme"))
+	if _, err := in(t, db, c, func(tx *store.Tx) (store.Ask, error) { return tx.FulfilAsk(t.Context(), about.ID, other.ID) }); !store.IsAbsent(err) {
+		t.Errorf("an ask about one connection is answered with another: %v", err)
+	}
+	must(t, db, c, func(tx *store.Tx) (store.Connection, error) { return tx.RevokeConnection(t.Context(), made.ID) })
+	if got := must(t, db, c, func(tx *store.Tx) (store.Ask, error) { return tx.Ask(t.Context(), about.ID) }); got.State != store.AskWithdrawn {
+		t.Errorf("what was asked about a revoked connection is %s, want withdrawn", got.State)
+	}
+}

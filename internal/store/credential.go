@@ -20,6 +20,8 @@ type Credential struct {
 	Sealed         []byte // nil where the scheme needs none
 	Version        int
 	TokenExpiresAt *time.Time
+	Health         string // what the vendor last said of it
+	HealthWord     string
 }
 
 // AgentCredential is the credential of a connection that an agent may use. One that is not in its scope is connection_not_in_scope, a
@@ -33,7 +35,7 @@ func (tx *Tx) AgentCredential(ctx context.Context, agent AgentID, id ConnectionI
 		Credential
 		Readable, InScope, Revoked bool
 	}](ctx, tx.tx, `
-		SELECT c.id AS connection_id, c.vendor, c.scheme, c.config, c.hosts, c.credential AS sealed, c.version, c.token_expires_at,
+		SELECT c.id AS connection_id, c.vendor, c.scheme, c.config, c.hosts, c.credential AS sealed, c.version, c.token_expires_at, c.health, c.health_word,
 		       c.user_id IS NULL OR c.user_id = a.user_id AS readable, `+inScope+` AS in_scope, c.revoked_at IS NOT NULL AS revoked
 		FROM connection c JOIN agent a ON a.id = @agent WHERE c.id = @id AND c.upstream_id IS NULL`,
 		pgx.StrictNamedArgs{"agent": agent, "id": id})
@@ -55,7 +57,7 @@ func (tx *Tx) AgentCredential(ctx context.Context, agent AgentID, id ConnectionI
 // OwnCredential is the credential of a shared connection or of the caller's own, for its test and for its refresh; a job has any.
 func (tx *Tx) OwnCredential(ctx context.Context, id ConnectionID) (Credential, error) {
 	return one[Credential](ctx, tx.tx, `
-		SELECT c.id AS connection_id, c.vendor, c.scheme, c.config, c.hosts, c.credential AS sealed, c.version, c.token_expires_at
+		SELECT c.id AS connection_id, c.vendor, c.scheme, c.config, c.hosts, c.credential AS sealed, c.version, c.token_expires_at, c.health, c.health_word
 		FROM connection c WHERE c.id = @id AND c.upstream_id IS NULL AND c.revoked_at IS NULL
 		  AND (c.user_id IS NULL OR c.user_id = @user OR @job)`, pgx.StrictNamedArgs{"id": id, "user": tx.caller.User, "job": tx.caller.Via == ViaJob})
 }
