@@ -15,6 +15,7 @@ import (
 	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/connect"
 	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/store"
@@ -27,6 +28,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// Desk shows what an ask is about.
 	Desk *approval.Desk
+	// Connections makes, mends and ends them.
+	Connections *connect.Desk
 	// Consent keeps what apps ask for until somebody has answered it here.
 	Consent *consent.Desk
 	// Audit is told every change and decision that is made here.
@@ -75,7 +78,7 @@ func New(c Config) (*Handler, error) {
 	if err != nil || u.Host == "" || u.Path != "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("console: origin %q is not http:// or https:// and a host alone", c.Origin)
 	}
-	if c.DB == nil || c.Catalog == nil || c.Desk == nil || c.Consent == nil || c.Upstreams == nil || c.Audit == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.Refused == nil || c.LiveEvery <= 0 {
+	if c.DB == nil || c.Catalog == nil || c.Desk == nil || c.Connections == nil || c.Consent == nil || c.Upstreams == nil || c.Audit == nil || c.Log == nil || c.Now == nil || c.Streams == nil || c.RequestID == nil || c.Refused == nil || c.LiveEvery <= 0 {
 		return nil, errors.New("console: the configuration is not complete")
 	}
 	h := &Handler{

@@ -74,7 +74,7 @@ func TestConfigThatIsNotComplete(t *testing.T) {
 	keys := storetest.Keyring(t, db)
 	good := console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keys, "https://graft.example.org"), Consent: consent.NewDesk(consent.Config{DB: db}), Upstreams: upstreams(t, db, keys), Audit: writer(t, db), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		DB:      db, Catalog: tools(t), Desk: approval.NewDesk(db, keys, "https://graft.example.org"), Connections: connections(t, db, keys), Consent: consent.NewDesk(consent.Config{DB: db}), Upstreams: upstreams(t, db, keys), Audit: writer(t, db), Origin: "https://graft.example.org", Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Streams: func(store.AgentID) int { return 0 }, LiveEvery: time.Second, RequestID: func(context.Context) string { return "" },
 	}
 	if _, err := console.New(good); err != nil {

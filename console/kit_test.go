@@ -23,6 +23,7 @@ import (
 	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/connect"
 	"github.com/getgraft/graft/internal/consent"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/reason"
@@ -125,7 +126,7 @@ func startWith(t *testing.T, dsn string, tls bool, host string, configure func(*
 	origin := scheme + net.JoinHostPort(host, port)
 	config := console.Config{
 		Refused: func(context.Context, reason.Word) {},
-		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Consent: s.consent, Upstreams: up, Audit: s.audit, Origin: origin, Address: func(r *http.Request) string { return r.Header.Get("X-Test-Address") },
+		DB:      s.db, Catalog: tools(t, catalog.Builtins{}, up), Desk: s.desk, Connections: connections(t, s.db, s.keys), Consent: s.consent, Upstreams: up, Audit: s.audit, Origin: origin, Address: func(r *http.Request) string { return r.Header.Get("X-Test-Address") },
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Now: s.clock.now, LiveEvery: 20 * time.Millisecond, Stop: s.stop,
 		Streams:   func(store.AgentID) int { return int(s.streams.Load()) },
 		RequestID: func(ctx context.Context) string { id, _ := ctx.Value(requestID{}).(string); return id },
@@ -562,6 +563,23 @@ func upstreams(t *testing.T, db *store.DB, keys *vault.Keyring) *upstream.Source
 		t.Fatal(err)
 	}
 	return s
+}
+
+// connections is a desk whose requests may go to this machine.
+func connections(t *testing.T, db *store.DB, keys *vault.Keyring) *connect.Desk {
+	t.Helper()
+	client, err := egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	d, err := connect.NewDesk(connect.Config{
+		DB: db, Keys: keys, Egress: client, Link: approval.NewDesk(db, keys, "https://graft.example.org").Link, Healthy: func() bool { return false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // writer is an audit log that is written until the test ends.

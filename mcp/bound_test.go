@@ -25,7 +25,7 @@ func TestAnUpstreamsToolsAreListedWhole(t *testing.T) {
 	t.Parallel()
 	k, up, _ := behind(t, true, upstreamtest.Echo, upstreamtest.Count)
 	c := connect(t, k, "2025-11-25")
-	want := []string{"find_tool", "run_tool", "run_status", "read_result", "promote", "demote", "tracker__count", "tracker__echo"}
+	want := []string{"find_tool", "run_tool", "run_status", "read_result", "promote", "demote", "request_connection", "request_credential", "tracker__count", "tracker__echo"}
 	if diff := cmp.Diff(want, c.tools()); diff != "" {
 		t.Fatalf("tools (-want +got):\n%s", diff)
 	}
@@ -72,7 +72,7 @@ func TestAnAgentBoundToAnUpstreamSeesItAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the agent has its meta-tools back", onEachReplica(func() bool { return len(c.tools()) == 6 }))
+	eventually(t, "the agent has its meta-tools back", onEachReplica(func() bool { return len(c.tools()) == 8 }))
 }
 
 // An upstream that comes, changes or goes is seen by every agent, and told on open streams.
@@ -81,14 +81,14 @@ func TestListsFollowTheirUpstream(t *testing.T) {
 	k, _, u := behind(t, true, upstreamtest.Echo)
 	c := connect(t, k, "2025-11-25")
 	l := c.listen()
-	if got := c.tools(); len(got) != 7 {
+	if got := c.tools(); len(got) != 9 {
 		t.Fatalf("tools = %v, want the upstream's among them", got)
 	}
 	if err := k.DB.As(t.Context(), k.Owner, func(tx *store.Tx) error { return tx.RevokeUpstream(t.Context(), u.ID) }); err != nil {
 		t.Fatal(err)
 	}
 	l.wait(listChanged)
-	eventually(t, "the upstream's tools are gone", onEachReplica(func() bool { return len(c.tools()) == 6 }))
+	eventually(t, "the upstream's tools are gone", onEachReplica(func() bool { return len(c.tools()) == 8 }))
 	if a := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tracker__echo","arguments":{}}}`); !strings.Contains(a.body, "-32602") {
 		t.Errorf("a tool of a revoked upstream = %s, want -32602", a.body)
 	}

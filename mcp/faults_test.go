@@ -163,8 +163,8 @@ func TestFaultOddHeaderAnnotations(t *testing.T) {
 	}
 	c := &client{t: t, url: k.URL + "/mcp", token: token}
 	c.open("2025-11-25")
-	if got := len(c.tools()); got != 6+len(oddSchemas) {
-		t.Errorf("%d tools listed, want %d", got, 6+len(oddSchemas))
+	if got := len(c.tools()); got != 8+len(oddSchemas) {
+		t.Errorf("%d tools listed, want %d", got, 8+len(oddSchemas))
 	}
 	for i := range oddSchemas {
 		name := fmt.Sprintf("odd__t%d", i)

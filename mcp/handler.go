@@ -16,6 +16,7 @@ import (
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/connect"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/reason"
 	"github.com/getgraft/graft/internal/rpc"
@@ -25,14 +26,15 @@ import (
 
 // Config is what a Handler needs. All of it is required but Offer.
 type Config struct {
-	DB       *store.DB
-	Bus      *bus.Bus // New listens on it
-	Catalog  *catalog.Catalog
-	Invoker  *invoke.Invoker
-	Audit    *audit.Writer
-	Sessions *vault.Box // seals session ids, request state, cursors and messages between replicas
-	Version  string     // of the gateway, told in serverInfo
-	Log      *slog.Logger
+	DB          *store.DB
+	Bus         *bus.Bus // New listens on it
+	Catalog     *catalog.Catalog
+	Invoker     *invoke.Invoker
+	Connections *connect.Desk
+	Audit       *audit.Writer
+	Sessions    *vault.Box // seals session ids, request state, cursors and messages between replicas
+	Version     string     // of the gateway, told in serverInfo
+	Log         *slog.Logger
 	// Verify resolves a bearer again, to find out whether a stream goes on.
 	Verify func(context.Context, http.Header) (store.Caller, error)
 	// Now is the clock of session ages.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -57,7 +58,11 @@ func (t metaTool) line(q *request, args jsontext.Value, began time.Time, failed 
 			Name   string `json:"name"`
 		}
 		_ = json.Unmarshal(args, &in) // what does not name a tool changed none
-		e.Kind, e.Line = audit.Change, t.Title+": "+catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire()
+		of := in.Vendor
+		if in.Name != "" {
+			of = catalog.Tool{Vendor: in.Vendor, Name: in.Name}.Wire()
+		}
+		e.Kind, e.Line = audit.Change, strings.TrimSuffix(t.Title+": "+of, ": ")
 	}
 	return e
 }
@@ -96,6 +101,7 @@ func metaTools() []metaTool {
 				"The tool itself stays, and find_tool still finds it. Answers {tool, promoted, changed, workingSetSize}.",
 			InputSchema: jsontext.Value(`{"type":"object","properties":{` + vendorAndName + `},"required":["vendor","name"],"additionalProperties":false}`),
 		}},
+		requestConnectionTool, requestCredentialTool,
 	}
 }
 
@@ -156,12 +162,15 @@ func findTool(ctx context.Context, q *request, args jsontext.Value) (jsontext.Va
 	}
 	end := min(len(hits), first+int(in.Limit))
 	out := struct {
-		Tools       []foundTool `json:"tools"`
-		Connections []struct{}  `json:"connections"`
-		More        int         `json:"more"`
-		Cursor      string      `json:"cursor,omitempty"`
-		Note        string      `json:"note"`
-	}{Tools: []foundTool{}, Connections: []struct{}{}, More: len(hits) - end}
+		Tools       []foundTool       `json:"tools"`
+		Connections []foundConnection `json:"connections"`
+		More        int               `json:"more"`
+		Cursor      string            `json:"cursor,omitempty"`
+		Note        string            `json:"note"`
+	}{Tools: []foundTool{}, More: len(hits) - end}
+	if out.Connections, err = q.connections(ctx); err != nil {
+		return nil, err
+	}
 	for _, hit := range hits[first:end] {
 		out.Tools = append(out.Tools, foundTool{
 			Vendor: hit.Vendor, Name: hit.Name, Tool: hit.Wire(), Source: string(hit.Kind), Description: hit.Description,

@@ -17,7 +17,7 @@ func TestFindPromoteCallDemote(t *testing.T) {
 	t.Parallel()
 	k := servertest.Start(t, servertest.Options{})
 	c := connect(t, k, "2025-11-25")
-	meta := []string{"find_tool", "run_tool", "run_status", "read_result", "promote", "demote"}
+	meta := []string{"find_tool", "run_tool", "run_status", "read_result", "promote", "demote", "request_connection", "request_credential"}
 	if diff := cmp.Diff(meta, c.tools()); diff != "" {
 		t.Errorf("tools of a new agent (-want +got):\n%s", diff)
 	}
@@ -196,7 +196,7 @@ func TestListedToolsAreWellFormed(t *testing.T) {
 	k := servertest.Start(t, servertest.Options{})
 	c := connect(t, k, "2025-11-25")
 	c.call("promote", `{"vendor":"builtin","name":"reshape"}`)
-	eventually(t, "builtin__reshape in the list", onEachReplica(func() bool { return len(c.tools()) == 7 }))
+	eventually(t, "builtin__reshape in the list", onEachReplica(func() bool { return len(c.tools()) == 9 }))
 	a := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	var m struct {
 		Result struct {
@@ -213,8 +213,8 @@ func TestListedToolsAreWellFormed(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &m); err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Result.Tools) != 7 {
-		t.Fatalf("%d tools listed, want 7", len(m.Result.Tools))
+	if len(m.Result.Tools) != 9 {
+		t.Fatalf("%d tools listed, want 9", len(m.Result.Tools))
 	}
 	name := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	command := regexp.MustCompile(`(?i)\b(never|always|must|do not|don't|you|your|please)\b`)
@@ -239,7 +239,7 @@ func TestListedToolsAreWellFormed(t *testing.T) {
 	for _, tool := range m.Result.Tools {
 		hints += fmt.Sprintf("%s %v %v\n", tool.Name, *tool.Annotations.ReadOnlyHint, *tool.Annotations.DestructiveHint)
 	}
-	want := "find_tool true false\nrun_tool false true\nrun_status true false\nread_result true false\npromote false false\ndemote false false\nbuiltin__reshape true false\n"
+	want := "find_tool true false\nrun_tool false true\nrun_status true false\nread_result true false\npromote false false\ndemote false false\nrequest_connection false false\nrequest_credential false false\nbuiltin__reshape true false\n"
 	if hints != want {
 		t.Errorf("hints (read-only, destructive):\n%swant:\n%s", hints, want)
 	}

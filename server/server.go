@@ -19,6 +19,7 @@ import (
 	"github.com/getgraft/graft/internal/audit"
 	"github.com/getgraft/graft/internal/bus"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/connect"
 	"github.com/getgraft/graft/internal/egress"
 	"github.com/getgraft/graft/internal/invoke"
 	"github.com/getgraft/graft/internal/job"
@@ -168,6 +169,11 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.bus.Listen(tools) // before whoever reads from it
 	s.desk = approval.NewDesk(d.DB, s.keys, set.Origin)
+	connections, err := connect.NewDesk(connect.Config{DB: d.DB, Keys: s.keys, Egress: s.egress, Link: s.desk.Link, Healthy: s.bus.Healthy})
+	if err != nil {
+		return nil, err
+	}
+	s.bus.Listen(connections)
 	s.invoker, err = invoke.New(invoke.Config{
 		Catalog: tools, DB: d.DB, Desk: s.desk, Keys: s.keys, Audit: s.audit, Log: d.Log, Healthy: s.bus.Healthy, Now: d.Now,
 	})
@@ -176,7 +182,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.bus.Listen(s.invoker)
 	s.mcp, err = mcp.New(mcp.Config{
-		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: s.invoker, Audit: s.audit, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
+		DB: d.DB, Bus: s.bus, Verify: s.verifier.Verify, Offer: d.Offer, Catalog: tools, Invoker: s.invoker, Connections: connections, Audit: s.audit, Sessions: s.sessions.Box, Version: d.Version, Log: d.Log,
 		Now: d.Now, KeepAlive: d.KeepAlive, Stop: s.stop, Address: s.address, RequestID: RequestID,
 		Spend: s.spend, Refused: noteReason,
 	})
@@ -189,7 +195,7 @@ func New(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	s.console, err = console.New(console.Config{
 		SignOn: signOn,
-		DB:     d.DB, Catalog: tools, Desk: s.desk, Consent: s.oauth.Desk(), Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
+		DB:     d.DB, Catalog: tools, Desk: s.desk, Connections: connections, Consent: s.oauth.Desk(), Audit: s.audit, Upstreams: s.upstream, Origin: set.Origin, Log: d.Log, Now: d.Now, Streams: s.mcp.AgentStreams,
 		Address: s.address, LiveEvery: time.Second, Stop: s.stop, Tried: s.tried, Refused: noteReason, RequestID: RequestID,
 	})
 	if err != nil {

@@ -77,6 +77,11 @@ func foreigners(t *testing.T, k *servertest.Kit, c store.Caller) map[string][2]s
 			ids["invites"] = [2]string{invite.ID.String(), store.NewID[store.InviteKind](now).String()}
 			ids["members"] = [2]string{c.User.String(), store.NewID[store.UserKind](now).String()}
 			ids["upstreams"] = [2]string{u.ID.String(), store.NewID[store.UpstreamKind](now).String()}
+			connection, err := tx.CreateConnection(ctx, store.NewConnection{Vendor: "vendor", DisplayName: "Theirs", Shared: true, Scheme: "none", Hosts: []string{"theirs.example"}})
+			if err != nil {
+				return err
+			}
+			ids["connections"] = [2]string{connection.ID.String(), store.NewID[store.ConnectionKind](now).String()}
 			_, err = tx.SetSecret(ctx, "THEIRS", func(id store.SecretID) ([]byte, error) {
 				ids["secrets"] = [2]string{id.String(), store.NewID[store.SecretKind](now).String()}
 				return []byte("sealed"), nil

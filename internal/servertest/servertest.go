@@ -19,7 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getgraft/graft/internal/approval"
 	"github.com/getgraft/graft/internal/catalog"
+	"github.com/getgraft/graft/internal/connect"
 	"github.com/getgraft/graft/internal/store"
 	"github.com/getgraft/graft/internal/store/storetest"
 	"github.com/getgraft/graft/internal/upstream"
@@ -252,6 +254,27 @@ func (k *Kit) Upstream(t testing.TB, in upstream.Addition) store.Upstream {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// Connections is a desk on the kit's database, for what a person does with connections. Its requests go where the kit's do.
+func (k *Kit) Connections(t testing.TB) *connect.Desk {
+	t.Helper()
+	keys, err := server.OpenKeyring(k.DB, k.master)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := k.config.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	d, err := connect.NewDesk(connect.Config{
+		DB: k.DB, Keys: keys, Egress: client, Link: approval.NewDesk(k.DB, keys, k.URL).Link, Healthy: func() bool { return false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // StopAll stops every replica the way SIGTERM does, and waits.
