@@ -55,7 +55,7 @@ func TestActivityShowsACallStepByStep(t *testing.T) {
 	s := start(t)
 	owner := storetest.Organisation(t, s.db)
 	b := s.signedIn(t, owner)
-	wantText(t, b.get("/activity"), "Nothing has happened yet", "/activity/verify")
+	wantText(t, b.get("/activity"), "/activity/verify")
 	q := s.asks(t, owner, "hermes")
 	_, bare := q.link(q.call(store.ConnectionID{}, `{}`))
 	wantRedirect(t, b.post(bare, "answer", "allow"), bare)

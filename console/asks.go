@@ -47,7 +47,11 @@ func (h *Handler) askList(ctx context.Context) (web.AskList, error) {
 }
 
 func webAskSummary(a store.Ask) web.AskSummary {
-	return web.AskSummary{Page: "/asks/" + a.ID.String(), Agent: a.AgentName, Tool: a.Tool, AskedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt}
+	wants := map[store.AskTopic]string{
+		store.AskApproval: "wants to use", store.AskConnection: "asks for a connection to", store.AskCredential: "asks for the credential of",
+		store.AskScope: "asks for the connection to",
+	}[a.Kind]
+	return web.AskSummary{Page: "/asks/" + a.ID.String(), Agent: a.AgentName, Wants: wants, Tool: a.Tool, AskedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt}
 }
 
 // An askView is an ask with what its page says beside it.
@@ -55,6 +59,8 @@ type askView struct {
 	ask      store.Ask
 	agent    store.Agent
 	upstream *store.Upstream // where the call goes; nil for a tool of the gateway itself
+
+	connection *store.Connection // that a credential or a scope is asked of
 }
 
 // loadAsk reads an ask that the viewer may answer.
@@ -64,6 +70,11 @@ func (h *Handler) loadAsk(ctx context.Context, id store.AskID) (v askView, err e
 			return err
 		}
 		if v.agent, err = tx.Agent(ctx, v.ask.AgentID); err != nil || v.ask.ConnectionID.IsZero() {
+			return err
+		}
+		if v.ask.Kind != store.AskApproval {
+			c, err := tx.Connection(ctx, v.ask.ConnectionID)
+			v.connection = &c
 			return err
 		}
 		list, err := tx.Upstreams(ctx)
@@ -91,6 +102,14 @@ func (h *Handler) Ask(w http.ResponseWriter, r *http.Request) error {
 	if q.Has("t") && !v.ask.Marked(q.Get("t")) {
 		return h.drawWrongMark(w, r)
 	}
+	if v.ask.Kind != store.AskApproval {
+		page, err := h.webConnectionAsk(ctx, v)
+		if err != nil {
+			return err
+		}
+		page.Mark = q.Get("t")
+		return h.draw(w, r, http.StatusOK, page.Page())
+	}
 	page, err := h.webAsk(ctx, v)
 	if err != nil {
 		return err
@@ -112,6 +131,9 @@ func (h *Handler) AskAnswer(w http.ResponseWriter, r *http.Request) error {
 	}
 	if form.Has("t") && !v.ask.Marked(form.Get("t")) {
 		return h.drawWrongMark(w, r)
+	}
+	if v.ask.Kind != store.AskApproval {
+		return h.answerConnectionAsk(w, r, v)
 	}
 	answer, every := form.Get("answer"), form.Get("every") != ""
 	if answer != "allow" && answer != "deny" {
@@ -290,6 +312,11 @@ func (h *Handler) LiveAsk(w http.ResponseWriter, r *http.Request) error {
 		v, err := h.loadAsk(ctx, id)
 		if err != nil || v.state() == web.AskWaits {
 			return scene{}, err
+		}
+		if v.ask.Kind != store.AskApproval {
+			page, err := h.webConnectionAsk(ctx, v)
+			all := parts{"ask-head": page.Head, "ask-decide": page.Decide}
+			return scene{string(page.State), all, all}, err
 		}
 		page, err := h.webAsk(ctx, v)
 		if err != nil {

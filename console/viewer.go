@@ -118,13 +118,14 @@ func (h *Handler) still(ctx context.Context, v viewer) (bool, error) {
 
 // The entries of the side list.
 const (
-	atHome      = "Home"
-	atAsks      = "Asks"
-	atActivity  = "Activity"
-	atAgents    = "Agents"
-	atUpstreams = "Upstreams"
-	atMembers   = "Members"
-	atSettings  = "Settings"
+	atHome        = "Home"
+	atAsks        = "Asks"
+	atActivity    = "Activity"
+	atAgents      = "Agents"
+	atConnections = "Connections"
+	atUpstreams   = "Upstreams"
+	atMembers     = "Members"
+	atSettings    = "Settings"
 )
 
 // frame is the shell of v's pages. here is the entry of the side list that the page belongs to, or "".
@@ -134,7 +135,10 @@ func (v viewer) frame(here string) web.Shell {
 	}
 	return web.Shell{Org: v.org, User: v.email, Nav: []web.NavGroup{
 		{Items: []web.NavItem{item(atHome, "/", "home"), item(atAsks, "/asks", "ask"), item(atActivity, "/activity", "activity")}},
-		{Label: "Access", Items: []web.NavItem{item(atAgents, "/agents", "agent"), item(atUpstreams, "/upstreams", "upstream"), item(atMembers, "/members", "members")}},
+		{Label: "Access", Items: []web.NavItem{
+			item(atAgents, "/agents", "agent"), item(atConnections, "/connections", "connection"), item(atUpstreams, "/upstreams", "upstream"),
+			item(atMembers, "/members", "members"),
+		}},
 	}, Foot: []web.NavItem{item(atSettings, "/settings", "settings")}}
 }
 

@@ -51,7 +51,8 @@ type Ask struct {
 type AskSummary struct {
 	Page      string // its address in the inbox: /asks/ask_…
 	Agent     string
-	Tool      string // as agents call it
+	Wants     string // "wants to use", and the like
+	Tool      string // as agents call it, or the vendor
 	AskedAt   time.Time
 	ExpiresAt time.Time
 }
