@@ -54,6 +54,7 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 	var set []store.Promotion
 	var changes []store.ToolChange
 	var answers []store.Approval
+	var scope store.Scope
 	var grants []store.Grant
 	var called names
 	err := h.c.DB.As(ctx, who.caller, func(tx *store.Tx) (err error) {
@@ -64,6 +65,9 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 			return err
 		}
 		if answers, err = tx.Approvals(ctx, id); err != nil {
+			return err
+		}
+		if scope, err = tx.Scope(ctx, id); err != nil {
 			return err
 		}
 		if called, err = readNames(ctx, tx, who); err != nil {
@@ -89,7 +93,7 @@ func (h *Handler) agentDetail(ctx context.Context, id store.AgentID) (web.AgentD
 		Now: h.c.Now(), Live: liveAgent(id, time.Time{}), Agent: h.webAgent(who, a),
 		TokenMade: moment(a.TokenMadeAt), FirstCall: firstCall(a, moment(a.TokenMadeAt)),
 		Gateway: h.gateway(), Connect: web.ConnectBlocks(h.gateway(), "graft"),
-		Sessions: webSessions(sessions), Apps: webApps(who, a, grants, called), Tools: tools, Answers: webAnswers(answers, called), IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
+		Sessions: webSessions(sessions), Apps: webApps(who, a, grants, called), Tools: tools, Answers: webAnswers(answers, called), ScopeAll: scope.All, Connections: len(scope.Listed), IdleDays: a.IdleDays, ToolCap: a.ToolCap, Others: others, History: webChanges(changes),
 		Change: who.caller.MayChange(a.UserID),
 	}, nil
 }

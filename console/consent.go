@@ -18,15 +18,16 @@ import (
 
 // A consentForm is what the form of a consent says: which organisation, which agent.
 type consentForm struct {
-	org   string // the id; "" is the preset one
-	drawn string // the id of the organisation whose agents the form listed
-	old   bool   // an existing agent
-	name  string // of a new one
-	which string // the id of the existing one
+	org   string   // the id; "" is the preset one
+	drawn string   // the id of the organisation whose agents the form listed
+	old   bool     // an existing agent
+	name  string   // of a new one
+	which string   // the id of the existing one
+	uses  []string // ids of connections that a new one may use
 }
 
 func readConsent(v url.Values, app string) consentForm {
-	c := consentForm{org: v.Get("org"), drawn: v.Get("drawn"), old: v.Get("agent") == "old", name: plainLine(v.Get("name")), which: v.Get("which")}
+	c := consentForm{org: v.Get("org"), drawn: v.Get("drawn"), old: v.Get("agent") == "old", name: plainLine(v.Get("name")), which: v.Get("which"), uses: v["connection"]}
 	if !v.Has("name") {
 		c.name = consent.AgentName(app)
 	}
@@ -44,7 +45,7 @@ func (c consentForm) url(path string) string {
 	if c.old {
 		agent = "old"
 	}
-	return path + "?" + url.Values{"org": {c.org}, "agent": {agent}, "name": {c.name}, "which": {c.which}}.Encode()
+	return path + "?" + url.Values{"org": {c.org}, "agent": {agent}, "name": {c.name}, "which": {c.which}, "connection": c.uses}.Encode()
 }
 
 // mistakes are what is wrong with a choice: sentences beside the field they are about.
@@ -103,6 +104,9 @@ func (h *Handler) drawConsent(w http.ResponseWriter, r *http.Request, status int
 		return err
 	}
 	page.Old = page.Old && len(page.Agents) > 0
+	if page.Connections, err = h.connectionChoices(ctx, in, c.uses); err != nil {
+		return err
+	}
 	return h.draw(w, r, status, page.Page())
 }
 
@@ -208,6 +212,15 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, p consent.Pendin
 		return err
 	}
 	want := consent.Choice{Name: c.name}
+	if !c.old && (c.drawn == "" || c.drawn == in.caller.Org.String()) { // else what was ticked is another organisation's
+		for _, text := range c.uses {
+			id, err := store.ParseID[store.ConnectionKind](text)
+			if err != nil {
+				return err
+			}
+			want.Connections = append(want.Connections, id)
+		}
+	}
 	if c.old {
 		if c.drawn != "" && c.drawn != in.caller.Org.String() {
 			return h.notTaken(w, r, p, c, reason.Refuse(reason.InputInvalid, "Choose the agent again: these are the ones of %s.", in.org).Field("agent"))

@@ -124,6 +124,8 @@ func (s *Server) routes() http.Handler {
 				acts.Post("/agents/{id}/revoke", s.page(h.AgentRevoke))
 				acts.Post("/agents/{id}/promote", s.page(h.AgentPromote))
 				acts.Post("/agents/{id}/demote", s.page(h.AgentDemote))
+				reads.Get("/agents/{id}/connections", s.page(h.AgentScope))
+				acts.Post("/agents/{id}/connections", s.page(h.AgentSetScope))
 				reads.Get("/asks", s.page(h.Asks))
 				reads.Get("/asks/{id}", s.page(h.Ask))
 				acts.Post("/asks/{id}", s.page(h.AskAnswer))

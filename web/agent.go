@@ -123,25 +123,27 @@ type AgentNew struct {
 
 // AgentDetail is the page of one agent.
 type AgentDetail struct {
-	Shell     Shell
-	Now       time.Time
-	Live      string // the stream that keeps the page fresh
-	Agent     Agent
-	Token     string    // the token just made; it is on no later page
-	TokenMade time.Time // when the present token was made; zero: it has none
-	FirstCall time.Time // the first call with that token; zero: none yet
-	Gateway   string    // the address clients are given: https://graft.example.org/mcp
-	Connect   []Connect
-	Sessions  []Session
-	Tools     []WorkingTool
-	Answers   []Answer
-	IdleDays  int // a tool that was not used for longer leaves
-	ToolCap   int // above it, tools never used leave
-	Promote   Field
-	Others    []string     // tools that could be promoted, to choose from
-	History   []ToolChange // of the working set, the last first
-	Apps      []App        // the connected ones first
-	Change    bool         // the person may make tokens for it and revoke it
+	Shell       Shell
+	Now         time.Time
+	Live        string // the stream that keeps the page fresh
+	Agent       Agent
+	Token       string    // the token just made; it is on no later page
+	TokenMade   time.Time // when the present token was made; zero: it has none
+	FirstCall   time.Time // the first call with that token; zero: none yet
+	Gateway     string    // the address clients are given: https://graft.example.org/mcp
+	Connect     []Connect
+	Sessions    []Session
+	Tools       []WorkingTool
+	Answers     []Answer
+	ScopeAll    bool // it may use all connections
+	Connections int  // that it may use, where that is not all
+	IdleDays    int  // a tool that was not used for longer leaves
+	ToolCap     int  // above it, tools never used leave
+	Promote     Field
+	Others      []string     // tools that could be promoted, to choose from
+	History     []ToolChange // of the working set, the last first
+	Apps        []App        // the connected ones first
+	Change      bool         // the person may make tokens for it and revoke it
 }
 
 // Session is one session that a client of the agent holds.

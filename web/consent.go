@@ -25,6 +25,8 @@ type Consent struct {
 	// Agents are those of the organisation that the person may change.
 	Agents []Choice
 	Error  string // of the whole form
+	// Connections are those of the organisation that a new agent may be given.
+	Connections []ScopeChoice
 }
 
 // A PlaceKind is what is known of who receives what is sent to a Place.

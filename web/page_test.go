@@ -326,7 +326,27 @@ func TestHostileWordsStayWords(t *testing.T) {
 	}
 	answered := question
 	answered.State = web.AskDenied
+	con := web.Connection{
+		Name: bad, Vendor: bad, URL: "/connections/con_1", Status: web.Refused, Note: "The vendor refused its credential.", Scheme: "Bearer token", Hosts: []string{bad, bad}, Whose: bad, SetAt: now, SetBy: bad,
+		Docs: "javascript:alert(1)",
+	}
+	choice := web.SchemeChoice{Name: "bearer", Title: "Bearer token", About: "A token."}
+	typed := []web.SchemeField{{ID: "secret_token", Label: "Token", Field: field}, {ID: "secret_key", Label: "Key", Field: field, Long: true, Optional: true}}
+	wants := web.ConnectionAsk{
+		Focus: web.Focus{Host: "graft.northfield.example", User: bad}, Now: now, URL: "/asks/ask_1", Mark: "m", State: web.AskWaits, MadeBy: bad, Kind: web.AsksConnection,
+		AskSummary: web.AskSummary{Page: "/asks/ask_1", Agent: bad, Tool: bad, AskedAt: now, ExpiresAt: now}, Connection: con, Why: bad, Name: field,
+		Config: []web.Argument{{Name: "Header", Value: bad}}, Secrets: typed, Share: true, Others: true, AnsweredBy: bad, AnsweredAt: now, Error: bad,
+	}
+	settled := wants
+	settled.State = web.AskAllowed
 	for _, p := range []sample{
+		{"connections", web.Connections{Shell: s, Now: now, Rows: []web.Connection{con}, Change: true}.Page()},
+		{"connect a vendor", web.ConnectionNew{Shell: s, Scheme: choice, Vendor: field, Name: field, Primary: field, Hosts: field, Config: typed[:1], Secrets: typed, Share: true, Error: bad}.Page()},
+		{"connection", web.ConnectionDetail{Shell: s, Now: now, Connection: con, Config: []web.Argument{{Name: "Header", Value: bad}}, Secrets: typed, Agents: []string{bad}, Enter: true, End: true, Error: bad}.Page()},
+		{"revoke connection", web.ConnectionDetail{Shell: s, Now: now, Connection: con, Agents: []string{bad}, End: true}.RevokePage()},
+		{"ask for a connection", wants.Page()},
+		{"ask for a connection, answered", settled.Page()},
+		{"scope", web.AgentScope{Shell: s, Agent: web.Agent{Name: bad, URL: "/agents/agt_1"}, Choices: []web.ScopeChoice{{ID: "con_1", Connection: con}}, Change: true}.Page()},
 		{"upstreams", web.Upstreams{Shell: s, Now: now, Rows: []web.Upstream{up}, Secrets: web.Secrets{Rows: []web.OrgSecret{secret}, Name: field, Secret: field, Error: bad}, Change: true}.Page()},
 		{"new upstream", web.UpstreamNew{Shell: s, Name: field, Address: field, Headers: []web.Header{{Name: field, Value: field}}, Secrets: []string{bad}, Include: field, Exclude: field, Error: bad}.Page()},
 		{"upstream", web.UpstreamDetail{

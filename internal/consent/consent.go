@@ -199,6 +199,8 @@ func gone() error {
 type Choice struct {
 	Agent store.AgentID // zero: a new one
 	Name  string        // of the new one
+	// Connections are those that the new one may use; an existing one keeps its own.
+	Connections []store.ConnectionID
 }
 
 // Allow makes agent, grant and code, and returns the address that the browser goes on to.
@@ -207,7 +209,7 @@ func (d *Desk) Allow(ctx context.Context, c store.Caller, p Pending, choice Choi
 	var code string
 	err := d.c.DB.As(ctx, c, func(tx *store.Tx) (err error) {
 		agent, code, err = tx.AllowRequest(ctx, store.NewGrant{
-			Request: p.hash, Agent: choice.Agent, Name: choice.Name, ClientID: p.ClientID, ClientName: p.ClientName, Document: p.Document,
+			Request: p.hash, Agent: choice.Agent, Name: choice.Name, Connections: choice.Connections, ClientID: p.ClientID, ClientName: p.ClientName, Document: p.Document,
 			RedirectURI: p.RedirectURI, Challenge: p.Challenge, Scope: p.Scope, CodeLives: codeLife,
 		})
 		return err

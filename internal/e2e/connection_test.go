@@ -105,6 +105,24 @@ func connectsAVendor(t *testing.T, v *visitor, kit *servertest.Kit) {
 	}
 	v.look("connection")
 	page := v.Path()
+	id := strings.TrimPrefix(page, "/connections/")
+
+	// An app's agent uses what is ticked, and its page says so; the other agent uses all.
+	client := startApp(t)
+	v.Visit(v.url + v.isAsked(kit, client.url))
+	v.look("consent-connections")
+	v.Click(`input[name="connection"][value="` + id + `"]`)
+	v.Click(".decide .primary")
+	v.SeeText("h1", "Back in the app")
+	client.answer(t)
+	for agent, says := range map[string]string{"Claude": "1 connection", "hermes": "All that there are"} {
+		v.Visit(v.url + "/agents?q=" + agent)
+		v.Visit(v.url + v.attribute("#agent-rows a.go", "href"))
+		v.SeeText("main", says)
+		v.Visit(v.url + v.Path() + "/connections")
+		v.SeeText("h1", "Connections of "+agent)
+		v.look("agent-connections")
+	}
 	v.Visit(v.url + page + "/revoke")
 	v.SeeText("h1", "Revoke Sentry, Northfield?")
 	v.look("connection-revoke")

@@ -55,9 +55,10 @@ const selectGrants = `
 
 // A NewGrant is what a person allows.
 type NewGrant struct {
-	Request     TokenHash // the stored request that is answered with it
-	Agent       AgentID   // zero: a new one
-	Name        string    // of the new one; one that is taken gets a number
+	Request     TokenHash      // the stored request that is answered with it
+	Agent       AgentID        // zero: a new one
+	Name        string         // of the new one; one that is taken gets a number
+	Connections []ConnectionID // that the new one may use, and no others
 	ClientID    string
 	ClientName  string
 	Document    []byte // the client's metadata document; nil where it registered
@@ -81,6 +82,9 @@ func (tx *Tx) AllowRequest(ctx context.Context, n NewGrant) (AgentID, string, er
 	if agent.IsZero() {
 		var err error
 		if agent, err = tx.numberedAgent(ctx, n.Name); err != nil {
+			return AgentID{}, "", err
+		}
+		if err := tx.SetScope(ctx, agent, Scope{Listed: n.Connections}); err != nil {
 			return AgentID{}, "", err
 		}
 	} else if err := tx.lockLiveAgent(ctx, agent); err != nil {
